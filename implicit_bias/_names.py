@@ -177,6 +177,7 @@ PROMISED = MappingProxyType(
         "panel:heads.angles": ".models.heads.figure:plot_angles",
         "panel:heads.margins": ".models.heads.figure:plot_margins",
         "panel:orthosep.row": ".models.orthosep.figure:plot_orthosep",
+        "panel:relu.local_limit": ".drawing.relu_limits:plot_relu_limit",
         "panel:relu.frozen_copy": ".models.relu.figure:_copy",
         "panel:relu.gates": ".models.relu.figure:_gates",
         "function:maps.limit_scores": ".drawing.map_rows:_limit_scores",

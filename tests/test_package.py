@@ -183,6 +183,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("relu_limits/*.py", (".", "_solve", "data.arrays", "limits.literal", "limits.predictors",
                           "limits.result", "networks.relu")),
     ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
+                      "relu_limits.limit",
                       "training.trajectory", "training.network_snapshots")),
     ("options/*.py", (".", "data.names", "training.catalogue")),
     ("reports/*.py", (".", "_solve", "data.sample", "gates.gating", "limits.*",

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._doors import door, result
+from .._pictures import draw
 from .._solve import (
     HingeProgram,
     Status,
@@ -30,6 +31,7 @@ from .problem import ReLUProblem
 
 if TYPE_CHECKING:
     import torch
+    from matplotlib.axes import Axes
 
     from ..networks.relu import ReLU
 
@@ -273,6 +275,13 @@ class ReLULocalLimit(Result):
     def predictor(self) -> ReLUPredictor:
         """The limit as a function of new inputs, at smallest margin 1."""
         return ReLUPredictor(self.units, self.signs, self.slope)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the dual function, over the circle or the sphere, or the values along the programs.
+
+        On new axes unless `ax` is given.
+        """
+        return draw("drawing.relu_limits:plot_relu_limit", self, ax=ax)
 
     @door()
     def covers(self, network: torch.nn.Module) -> bool:

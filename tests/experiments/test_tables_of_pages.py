@@ -80,3 +80,27 @@ def test_the_local_limits_of_deep_networks() -> None:
                 f"{here.ratio.min():.4f} to {here.ratio.max():.4f}"]  # fmt: skip
         found = [one for one in lines("deep-networks.md") if one[3:4] == line[3:4]]
         assert line[1:] in [one[1:] for one in found], (line, found)
+
+
+RELU_DATA = {"random": "random, 30 x 8", "plane": "diamond, 40 x 3", "digits": "60 digits"}
+
+
+def test_which_local_optima_relu_networks_reach() -> None:
+    frame = rows("relu_limits")
+    assert (frame.gap[frame.status != "FAILED"] < 1e-8).all()
+    for (data, trainer, units, scale), group in frame.groupby(
+        ["data", "trainer", "width", "scale"], sort=False
+    ):
+        found = group[group.status != "FAILED"]
+        above = (found.local / found.best - 1).clip(lower=0).round(8)
+        same = (abs(found.half_local / found.local - 1) < 1e-6).sum()
+        line = [
+            RELU_DATA[data], trainer, str(units), f"{scale:g}", f"{len(found)} of {len(group)}",
+            _per_cent(found.value / found.local - 1), _per_cent(above), str(same),
+        ]  # fmt: skip
+        assert_has("relu.md", line)
+
+
+def _per_cent(shares: pd.Series) -> str:
+    least, most = (f"{100 * share:.2g}" for share in (shares.min(), shares.max()))
+    return least if least == most else f"{least} - {most}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._solve import Status, to_numpy
 from ...data.arrays import Floats
+from ...drawing.relu_limits import plot_relu_limit
 from ...measures.distances import Distances
 from ...networks.relu import ReLU
 from ...relu_limits.limit import ReLULocalLimit
@@ -121,6 +123,7 @@ def find_relu_limit(
         "relu limit",
         record={"local_limit": _record(limit) | {"comparison": found.to_dict()}},
         tables=(Table(title, ("", "value"), tuple(found.rows())),),
+        panels=(partial(plot_relu_limit, limit),) if found.found else (),
         files={"local-limit.safetensors": limit.save} if found.found else {},
         assumptions=(_proved(limit),),
         certificates={NAME: limit.to_dict()},

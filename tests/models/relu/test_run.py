@@ -211,8 +211,9 @@ def test_the_picture_has_the_maps_of_the_plane_and_the_freeze() -> None:
 
     gates = "gates changed since the start"
     shallow, plane = axes(), axes(data="quadrants", depth=3)
-    assert list(shallow)[-5:] == [
+    assert list(shallow)[-6:] == [
         gates,
+        next(title for title in shallow if title.startswith("local limit: ")),
         *(f"{name}: where it bends" for name in ("network", "SVM-LC", "local limit")),
         "frozen copy: 1 - margin ratio",
     ]
