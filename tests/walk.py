@@ -271,6 +271,12 @@ limit.norm_of(limit.zeta)
 limit = ib.solve_path_lasso(np.eye(2), np.array([1.0, -1.0]), np.ones((2, 2)))
 limit.bound(ib.DGN(2, widths=(2,)), np.eye(2), np.ones((2, 2)))
 """,
+    "limits.ReLULocalLimit.plot": """
+import matplotlib; matplotlib.use("Agg")
+network = ib.ReLU.from_weights([[1.0, 0.1], [0.2, 1.0]], [1.0, -1.0])
+X, y = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1.0, -1.0])
+ib.limits.relu_local_limit(network, X, y).plot(None)
+""",
     "limits.ShallowGLNLimit.covers": """
 contexts = np.array([[0], [1]])
 ib.solve_shallow_gln_svm(np.eye(2), np.array([1.0, -1.0]), contexts).covers(contexts)
@@ -737,6 +743,11 @@ LEFT_OUT = {
     "measures.fit_rate": ("variable", "values"),
     "measures.fit_series": ("u", "values"),
     "measures.inverse_log_loss": ("log_loss",),
+    # Numbers that are not known.
+    "measures.classifier_rows": ("error_network",),
+    "programs.GatedLeastSquares.program_of_moments": ("second_moment",),
+    "solve_gated_ols_from_moments": ("second_moment",),
+    "dynamics.gated_flow_from_moments": ("second_moment",),
 }
 # What takes arrays of any shape.
 ANY_SHAPE = {

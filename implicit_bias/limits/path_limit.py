@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._doors import door, result
-from .._kinds import anything
+from .._kinds import named_error
 from .._solve import (
     Array,
     array_namespace,
@@ -39,6 +39,12 @@ class Network(Protocol):
 
     def parameters(self) -> Any:
         """Return all weight arrays, one a layer."""
+
+
+def _weighed(name: str, value: Any) -> None:
+    """Refuse what has no scores, or no weights."""
+    if not callable(value) or not hasattr(value, "parameters") or isinstance(value, type):
+        raise named_error(name, "a network, with scores and `parameters()`", value)
 
 
 @result()
@@ -135,7 +141,7 @@ class PathLimit(Limit):
         weights = aligned_weights(to_numpy(self.zeta), self.paths, self._widths)
         return tuple(as_float64(layer, like=self.zeta) for layer in weights)
 
-    @door(network=anything)
+    @door(network=_weighed)
     def bound(self, network: Network, X: Array, gates: Gates) -> float:
         """`P* / value(network)`, in [0, 1]: no network with these gates has a smaller value.
 
