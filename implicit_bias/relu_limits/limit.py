@@ -276,6 +276,7 @@ class ReLULocalLimit(Result):
         """The limit as a function of new inputs, at smallest margin 1."""
         return ReLUPredictor(self.units, self.signs, self.slope)
 
+    @door()
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the dual function, over the circle or the sphere, or the values along the programs.
 
