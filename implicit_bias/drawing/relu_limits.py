@@ -120,7 +120,7 @@ def _sphere(limit: ReLULocalLimit, ax: Axes) -> Axes:
 
 def _values(limit: ReLULocalLimit, ax: Axes) -> Axes:
     values = (limit.start_value, *limit.values)
-    ax.plot(range(len(values)), values, "o-", color=BLUE, label="value of the network")
+    ax.plot(range(len(values)), values, "o-", color=BLUE, label="value after each program")
     bounds = {"lower bound in its cones": limit.bound}
     if limit.certificate.lower_bound > 0:
         bounds["lower bound of all widths"] = limit.certificate.lower_bound
