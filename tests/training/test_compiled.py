@@ -62,7 +62,7 @@ def test_every_trainer_takes_a_compiled_network_where_it_takes_it_as_it_is(name,
     make, gates = NETWORKS[name]
     elsewhere = {"dual": name != "linear", "smoothed": name != "relu", "newton": True}
     if elsewhere.get(trainer):  # newton minimises losses that have a least value
-        with pytest.raises(ValueError, match=f"the trainer '{trainer}'"):
+        with pytest.raises(ValueError, match=f"trainer '{trainer}'"):
             ib.train(
                 torch.compile(make(), backend=BACKEND), X, Y, gates, settings=settings(trainer)
             )

@@ -96,7 +96,8 @@ def test_contexts_stand_in_place_of_gates() -> None:
 
 def test_gates_frozen_in_every_layer_stand_beside_a_bound_and_a_local_limit(tmp_path) -> None:
     small = ("--n-train", 40, "--n-val", 50, "--hidden-units", 8, "--steps", "60,140",
-             "--learning-rate", "0.05,0.05", "--depth", 3, "--freeze-at", 50)  # fmt: skip
+             "--learning-rate", "0.05,0.05", "--depth", 3, "--freeze-at", 50,
+             "--trainer", "constant")  # fmt: skip
     record = results("--model", "relu", *small, "--save", tmp_path)
     data, frozen = dataset_of(record), record["frozen"]
     gates = ib.gates.NetworkGates.load(tmp_path / "frozen-gating.safetensors").transform(
