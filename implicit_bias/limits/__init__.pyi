@@ -2,6 +2,7 @@
 
 from .._solve import Certificate as Certificate
 from .._solve import ConstrainedCertificate as ConstrainedCertificate
+from .._solve import Norm as Norm
 from .._solve import certify_constrained as certify_constrained
 from ..kernels.margin import KernelLimit as KernelLimit
 from ..local_limits.limit import LocalLimit as LocalLimit
