@@ -91,17 +91,17 @@ def test_upper_bounds_are_above_the_norm_and_next_to_it(name: NormName, n_axes: 
 
 
 @pytest.mark.parametrize("share", [1 - 1e-6, 1 + 1e-6])
-def test_upper_bounds_trust_no_decomposition(share: float, monkeypatch) -> None:
+def test_upper_bounds_trust_no_decomposition(share, monkeypatch) -> None:
     B, kept = matrices(2)[0], xp.linalg.svd
     exact = {name: Norm.of(name).value(B) for name in MATRIX[3:5]}
 
     def wrong(*args: Any, **kwargs: Any) -> Any:
         U, s, W = kept(*args, **kwargs)
-        return share * U, s, W
+        return share * U, share * s, W
 
     monkeypatch.setattr(xp.linalg, "svd", wrong)
     for name, value in exact.items():
-        assert value <= Norm.of(name).above(B) <= value * (1 + 2e-5)
+        assert value <= Norm.of(name).above(B) <= value * (1 + 5e-5)
 
 
 def test_equal_norms_are_written_in_one_form() -> None:
