@@ -170,7 +170,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("kernels/tangent.py", (".", "_solve", "data.*", "training.data", "networks.protocols")),
     ("kernels/*.py", (".", "_solve", "data.*", "limits.literal", "limits.predictors",
                       "limits.result")),
-    ("training/*.py", (".", "networks.*")),
+    ("training/*.py", (".", "_solve", "networks.*")),
     # By its values alone: recognition knows no program and no theory.
     ("recognition/*.py", (".", "_solve", "data.arrays", "networks.adapted", "training.data")),
     ("measures/fit/*.py", (".", "networks.*", "training.*")),
