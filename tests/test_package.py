@@ -146,7 +146,8 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 # that file may name, "." for its own folder. Lazy imports count, those for type checkers do not.
 BELOW_MODELS = (
     "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "local_limits.*",
-    "relu_limits.*", "finite_limits.*", "networks.*", "training.*", "measures.*", "equivalence.*", "drawing.*",
+    "relu_limits.*", "finite_limits.*", "networks.*", "training.*", "measures.*", "equivalence.*",
+    "drawing.*",
     "options.*", "quantities.*", "reports.*", "runs.*",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (

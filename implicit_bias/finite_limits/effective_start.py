@@ -75,6 +75,7 @@ class EffectiveStart:
         self._network = network
         self._hook = network.register_forward_pre_hook(self._watch)
 
+    @door()
     def __call__(self, network: torch.nn.Module) -> Mapping[str, Any]:
         """Return measurements at a checkpoint, of the network that is watched.
 
