@@ -49,6 +49,7 @@ from .least_squares import (
 )
 from .memory import require_memory
 from .nested import solve_nested
+from .norms import Norm, NormName
 from .one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
 from .programs import MaxMarginProgram
 from .settings import Progress, Settings, SolverName
@@ -75,6 +76,8 @@ __all__ = [
     "LeastSquaresSolution",
     "MaxMarginProgram",
     "MomentLeastSquares",
+    "Norm",
+    "NormName",
     "NotCertified",
     "Progress",
     "SOLVERS",

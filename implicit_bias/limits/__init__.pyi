@@ -2,6 +2,7 @@
 
 from .._solve import Certificate as Certificate
 from .._solve import ConstrainedCertificate as ConstrainedCertificate
+from .._solve import Norm as Norm
 from .._solve import certify_constrained as certify_constrained
 from ..finite_limits.diagonal import DiagonalLimit as DiagonalLimit
 from ..finite_limits.diagonal import solve_diagonal as solve_diagonal
