@@ -146,7 +146,8 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 # that file may name, "." for its own folder. Lazy imports count, those for type checkers do not.
 BELOW_MODELS = (
     "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "local_limits.*",
-    "relu_limits.*", "networks.*", "training.*", "measures.*", "equivalence.*", "drawing.*",
+    "relu_limits.*", "finite_limits.*", "networks.*", "training.*", "measures.*", "equivalence.*",
+    "drawing.*",
     "options.*", "quantities.*", "reports.*", "runs.*",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -182,6 +183,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     # Of a network they read the weights, and give a limit back as one.
     ("relu_limits/*.py", (".", "_solve", "data.arrays", "limits.literal", "limits.predictors",
                           "limits.result", "networks.relu")),
+    ("finite_limits/*.py", (".", "_solve", "data.arrays", "limits.*")),
     ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
                       "relu_limits.limit",
                       "training.trajectory", "training.network_snapshots")),
