@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +105,7 @@ def _samples(report: Report, claimed: Mapping[str, Limit]) -> dict[str, Sample]:
 
 def _check_sizes(options: Mapping[str, Any], claimed: Mapping[str, Limit]) -> None:
     """Refuse options that ask for much larger arrays than those of the file."""
-    most = max(max(len(limit.dual), limit.zeta.size) for limit in claimed.values())
+    most = max(max(len(limit.dual), math.prod(limit.zeta.shape)) for limit in claimed.values())
     for name, bound in {
         "n_train": most, "hidden_units": most, "contexts": most, "n_val": max(most, MOST)
     }.items():  # fmt: skip

@@ -211,9 +211,9 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     # A closed form and its trainer in one file, which meet in a picture.
     ("autoencoders/*.py", (".", "data.arrays", "drawing.figures")),
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
-    ("sweeps/*.py", (".", "_version", "exits", "models", "proving", "run_model", "limits.linear", "options.*",
-                     "reports.*", "runs.*", "data.dataset", "data.labelled", "data.names", "_solve",
-                     "drawing.figures")),
+    ("sweeps/*.py", (".", "_version", "exits", "models", "proving", "run_model", "limits.linear",
+                     "options.*", "reports.*", "runs.*", "data.dataset", "data.labelled",
+                     "data.names", "_solve", "drawing.figures")),
     ("cli.py", ("_version", "exits", "models", "options.*", "reports.*", "run_model", "runs.*",
                 "sweeps.commands", "sweeps.showing")),
 )  # fmt: skip
