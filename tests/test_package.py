@@ -195,6 +195,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                    "measures.*", "equivalence.*", "networks.protocols", "drawing.*", "options.*",
                    "reports.*")),
     ("run_model.py", (*BELOW_MODELS, "models")),  # the one that looks a model up
+    # What `show` proves of a saved run.
+    ("proving.py", ("models", "run_model", "runs.*", "data.*", "limits.limit")),
     ("exits.py", ("_interrupts", "reports.screen", "reports.text")),
     ("models/__init__.py", ("models.*.model", "runs.model")),
     ("models/*/__init__.py", ()),
@@ -211,9 +213,9 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     # A closed form and its trainer in one file, which meet in a picture.
     ("autoencoders/*.py", (".", "data.arrays", "drawing.figures")),
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
-    ("sweeps/*.py", (".", "_version", "exits", "models", "run_model", "limits.linear", "options.*",
-                     "reports.*", "runs.*", "data.dataset", "data.labelled", "data.names", "_solve",
-                     "drawing.figures")),
+    ("sweeps/*.py", (".", "_version", "exits", "models", "proving", "run_model", "limits.linear",
+                     "options.*", "reports.*", "runs.*", "data.dataset", "data.labelled",
+                     "data.names", "_solve", "drawing.figures")),
     ("cli.py", ("_version", "exits", "models", "options.*", "reports.*", "run_model", "runs.*",
                 "sweeps.commands", "sweeps.showing")),
 )  # fmt: skip
