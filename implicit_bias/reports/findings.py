@@ -236,7 +236,7 @@ def start_below_zero_weights(trajectory: Trajectory, loss: str) -> Assumption:
         "the start has no larger loss than weights of 0: "
         f"{math.exp(begins):.6g} beside {math.exp(at_zero):.6g}",
         begins <= at_zero,
-        "a start below the loss of 0",
+        "a start below the loss of zero weights",
         "measured",
     )
 
