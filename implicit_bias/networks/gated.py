@@ -27,9 +27,9 @@ __all__ = ["GatedLayers"]
 class GatedLayers(torch.nn.Module):
     r"""Weights of a gated layer (H, ..., D) and of linear layers on it: ``head = V_L \cdots V_1``.
 
-    As functions such networks depend on ``zeta[h] = head[h] w1[h]`` alone, one for every output. They
-    have no biases, so they are homogeneous of degree `degree` in the weights; a bias is a constant
-    column of X.
+    As functions such networks depend on ``zeta[h] = head[h] w1[h]`` alone, one for every output.
+    They have no biases, so they are homogeneous of degree `degree` in the weights; a bias is a
+    constant column of X.
 
     Parameters
     ----------
