@@ -180,12 +180,13 @@ def zeta_cosine(limit: Limit, network: torch.nn.Module) -> float:
     if not getattr(limit, "is_unique", True):
         return math.nan
     if _of_outputs(limit):
-        trained, predicted = (array - array.mean(axis=0) for array in (trained, predicted))
+        axis = trained.ndim - 2
+        trained, predicted = (a - a.mean(axis, keepdims=True) for a in (trained, predicted))
     return cosine(trained.ravel(), predicted.ravel())
 
 
 def _of_outputs(limit: Limit) -> bool:
-    """Return whether the first axis of a limit's coefficients counts classes."""
+    """Return whether a limit has coefficients (..., K, D) of K classes."""
     return limit.dual.ndim == 2
 
 

@@ -152,9 +152,11 @@ class GatedLayers(torch.nn.Module):
         return product if self.n_outputs > 1 else product.view(-1)
 
     def zeta(self) -> Tensor:
-        """Return ``head[h] w1[h]`` (H, ..., D), (K, H, ..., D) of K outputs."""
-        head = self.head()
-        return head.view(*head.shape, *[1] * (self.w1.ndim - 1)) * self.w1
+        """Return ``head[h] w1[h]`` (H, ..., D), (H, K, ..., D) of K outputs."""
+        head, further = self.head(), [1] * (self.w1.ndim - 1)
+        if self.n_outputs == 1:
+            return head.view(-1, *further) * self.w1
+        return head.T.reshape(self.n_units, self.n_outputs, *further) * self.w1[:, None]
 
     def unit_norms(self) -> Tensor:
         """Return the Frobenius norms ``||zeta[h]||`` (H,), those of all outputs together."""

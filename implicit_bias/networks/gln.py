@@ -26,8 +26,8 @@ class GLN(GatedLayers):
     upper_widths : sequence of int
         Widths of linear layers between the gated layer and the scores; ``()`` is two layers.
     n_outputs : int
-        K, the scores of a sample: by default 1. From 2 on they are (n, K), and zeta has a first
-        axis of K.
+        K, the scores of a sample: by default 1. From 2 on they are (n, K), and zeta has an
+        axis of K after that of the units.
     **start : Starting
         `init`: "orthogonal" (default) and "kaiming" fill each layer's matrix by itself; "balanced"
         is a Gaussian `w1` with upper layers that make ``|head[h]| = ||w1[h]||`` and

@@ -33,7 +33,7 @@ class ShallowGLN(torch.nn.Module):
 
     Attributes
     ----------
-    weight : Parameter (G, D), or (K, G, D) with K outputs
+    weight : Parameter (G, D), or (G, K, D) with K outputs
     global_contexts : buffer (G, H) of int64
         Context of every row of `weight`; saved with the weights.
 
@@ -80,7 +80,7 @@ class ShallowGLN(torch.nn.Module):
             )
         self.n_inputs, self.n_outputs = n_inputs, n_outputs
         self.register_buffer("global_contexts", table)
-        shape = (*_outputs(n_outputs), len(table), n_inputs)
+        shape = (len(table), *_outputs(n_outputs), n_inputs)
         (self.weight,) = begin.parameters(lambda rng: _draw(begin.init, shape, rng))
 
     @classmethod
@@ -92,7 +92,7 @@ class ShallowGLN(torch.nn.Module):
         *,
         device: torch.device | str = "cpu",
     ) -> Self:
-        """Build the network with predictors zeta (G, D), or (K, G, D), a row a global context.
+        """Build the network with predictors zeta (G, D), or (G, K, D), one a global context.
 
         Raises
         ------
@@ -100,20 +100,20 @@ class ShallowGLN(torch.nn.Module):
             If `global_contexts` has equal rows, or another number of rows than zeta.
         """
         target, rows = as_tensor(zeta), _integers(global_contexts, "global_contexts")
-        several = target.ndim == 3 and len(target) > 1
-        if target.ndim != 2 + several or len(rows) != target.shape[-2]:
+        several = target.ndim == 3 and target.shape[1] > 1
+        if target.ndim != 2 + several or len(rows) != len(target):
             raise ValueError(
-                f"`zeta` must have shape ({len(rows)}, D), or (K, {len(rows)}, D) with K >= 2, got "
+                f"`zeta` must have shape ({len(rows)}, D), or ({len(rows)}, K, D) with K >= 2, got "
                 f"{tuple(target.shape)}: one predictor per row of `global_contexts`"
             )
-        n_outputs = len(target) if several else 1
+        n_outputs = target.shape[1] if several else 1
         network = cls(
             target.shape[-1], rows, n_outputs=n_outputs, dtype=target.dtype, device=device
         )
         if network.weight.shape != target.shape:
             raise ValueError("`global_contexts` must have distinct rows: one predictor each")
         with torch.no_grad():
-            network.weight[..., network.prepare(rows), :] = target.to(device)
+            network.weight[network.prepare(rows)] = target.to(device)
         return network
 
     @property
@@ -168,13 +168,13 @@ class ShallowGLN(torch.nn.Module):
         last = len(self.global_contexts) - 1
         chosen = rows.clamp(max=last)
         if self.n_outputs > 1:
-            every = torch.einsum("nd,knd->nk", X, self.weight[:, chosen])
+            every = torch.einsum("nd,nkd->nk", X, self.weight[chosen])
             return every * (rows <= last)[:, None]
         scores = torch.einsum("nd,nd->n", X, self.weight[chosen])
         return scores * (rows <= last)
 
     def zeta(self) -> Tensor:
-        """Return the predictors (G, D), or (K, G, D): the weights themselves."""
+        """Return the predictors (G, D), or (G, K, D): the weights themselves."""
         return self.weight
 
     def unit_norms(self) -> Tensor:
@@ -211,9 +211,9 @@ def _outputs(n_outputs: int) -> tuple[int, ...]:
 
 def _draw(init: str, shape: tuple[int, ...], rng: torch.Generator) -> list[Tensor]:
     """Return the predictors, those of every output filled by themselves."""
-    *several, n_contexts, n_inputs = shape
+    n_contexts, *several, n_inputs = shape
     drawn = draw_matrices(init, [(n_contexts, n_inputs)] * (several[0] if several else 1), rng)
-    return [torch.stack(drawn)] if several else drawn
+    return [torch.stack(drawn, dim=1)] if several else drawn
 
 
 def _integers(contexts: ArrayLike | Tensor, name: str = "contexts") -> Tensor:
