@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .._words import (
-    ClassesName,
+    SeparableClasses,
     Cutoffs,
     DtypeName,
     MarginLoss,
@@ -162,8 +162,10 @@ class ImageOptions(SplitOptions):
 class ClassOptions(ImageOptions):
     """Data of two labels or of several classes."""
 
-    classes: ClassesName = option(
-        "two", "Two, such as 0-4 against 5-9, or each of the classes against the rest."
+    classes: SeparableClasses = option(
+        "two",
+        "Two, such as 0-4 against 5-9; all: each of the classes against the rest, in a network of "
+        "its own; joint: one network with a score a class, by softmax.",
     )
 
 
