@@ -45,6 +45,7 @@ __all__ = ["FitLimitCertificate", "FitLimit", "solve_adamw", "solve_fit", "solve
 
 EPS = float(np.finfo(np.float64).eps)
 _LIVE = 1e-6  # slack of a dual norm below which a unit counts as live
+_FELT = 1e-6  # share of the loss at 0 that a ball's constraint must cost to first order
 
 
 @result()
@@ -102,6 +103,9 @@ class FitLimit(Result):
     is_unique : bool
         True if no other coefficients have these values: scores are always unique, coefficients
         where the live units' scores are independent. False where it is not known.
+    binds : bool
+        True if a ball's constraint is felt: without it the loss would be lower. Where it is not,
+        many coefficients have the least loss, and nothing but the loss is predicted.
     mean_loss : float
         Mean loss of the coefficients, without the regulariser.
     mean_loss_at_zero : float
@@ -148,6 +152,7 @@ class FitLimit(Result):
     eps: float | None
     n_contexts: int | None
     is_unique: bool
+    binds: bool
     mean_loss: float
     mean_loss_at_zero: float
     proof: Floats | None
@@ -183,18 +188,6 @@ class FitLimit(Result):
         """Norm of the coefficients; the l2 norm for "ridge", the largest entry for "adamw"."""
         name = {"ridge": "l2", "adamw": "linf"}.get(self.norm, self.norm)
         return float(Norm.of(name).value(self.zeta))  # type: ignore[arg-type]
-
-    @property
-    def binds(self) -> bool:
-        """True if a ball's constraint is felt: without it the loss would be lower.
-
-        Where it is not, many coefficients have the least loss, and nothing but the loss is
-        predicted.
-        """
-        if self.radius is None:
-            return False
-        slack = self.radius - self.size
-        return slack <= 1e-6 * self.radius and self.mean_loss > self.tol * self.mean_loss_at_zero
 
     @property
     def predictor(self) -> DecisionFunction:
@@ -613,6 +606,8 @@ def _solved(
         eps=getattr(regulariser, "eps", None),
         n_contexts=n_contexts,
         is_unique=_unique(problem, regulariser, zeta, V),
+        binds=isinstance(regulariser, Ball)
+        and bool(regulariser.conjugate(V) > _FELT * problem.loss.value(0 * problem.y, problem.y)),
         mean_loss=problem.loss.value(scores, problem.y),
         mean_loss_at_zero=problem.loss.value(np.zeros_like(problem.y), problem.y),
         proof=proof,
@@ -701,7 +696,13 @@ def _by_rows(
         return np.asarray(blocks * t[group][:, None]).reshape(problem.shape)
 
     def gap(r: Floats, t: Floats) -> float:
-        return _certificate(problem, regulariser, read(r, t), r).gap
+        if not interpolating:
+            return _certificate(problem, regulariser, read(r, t), r).gap
+        zeta = read(r, t)  # as they are: to move them onto the samples takes a factorisation
+        missing = float(np.linalg.norm(problem.scores(zeta) - problem.y))
+        size = regulariser.value(zeta)
+        bound = float(problem.y @ r) * regulariser.scale(problem.adjoint(r))
+        return max(_ratio(size - bound, size), missing / float(np.linalg.norm(problem.y)))
 
     found = solve_rows(program, gap, tol=tol / 30, max_iterations=max_iterations, start=start)
     r, t = found.r, found.t
