@@ -2,7 +2,11 @@
 
 from .._solve import Certificate as Certificate
 from .._solve import ConstrainedCertificate as ConstrainedCertificate
+from .._solve import Norm as Norm
 from .._solve import certify_constrained as certify_constrained
+from ..finite_limits.diagonal import DiagonalLimit as DiagonalLimit
+from ..finite_limits.diagonal import solve_diagonal as solve_diagonal
+from ..finite_limits.effective_start import EffectiveStart as EffectiveStart
 from ..kernels.margin import KernelLimit as KernelLimit
 from ..local_limits.limit import LocalLimit as LocalLimit
 from ..local_limits.limit import same_limit as same_limit

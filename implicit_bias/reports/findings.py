@@ -326,6 +326,12 @@ def unseparated(trajectory: Trajectory) -> str:
     margin = float(trajectory.smallest_margin[-1])
     if not margin <= 0:
         return ""
+    if margin == 0:
+        return (
+            f"after {int(trajectory.step[-1])} steps: its score of some sample is exactly 0, as "
+            "where all units are closed, and steps may have no effect there: give a smaller "
+            "`--learning-rate` or another `--seed`"
+        )
     return (
         f"after {int(trajectory.step[-1])} steps (smallest margin {margin:.3g}): give more "
         "`--steps`, or take another `--trainer` or `--seed`"

@@ -77,6 +77,7 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
     "direction": lambda: ib.heads.solve_exit_heads([X], np.where(Y > 0, 1, 0), share=1)[0],
     "local limit": local_limit,
     "local limit, ReLU": relu_local_limit,
+    "diagonal": lambda: ib.limits.solve_diagonal(X[:3], Y[:3], np.ones(D)),
     "alignment": alignment,
     "transport": transport,
     "interval": lambda: ib.limits.certify_depth3(Y, LAYERS, widths=(2, 2)),

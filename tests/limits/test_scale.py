@@ -46,6 +46,8 @@ SOLVES: dict[str, Callable[[float], object]] = {
     "solve_exit_heads": lambda s: ib.heads.solve_exit_heads([s * WIDE], teacher=TEACHER, share=0)[
         0
     ],
+    # The start is that of coefficients that scale as 1 / s.
+    "solve_diagonal": lambda s: ib.limits.solve_diagonal(s * X[:4], Y[:4], s**-0.5 * np.ones(D)),
     "solve_kernel_svm": lambda s: ib.solve_kernel_svm(s**2 * (X @ X.T + UNIT / 10), Y),
     "solve_limit": lambda s: ib.limits.solve_limit(ib.programs.HardMarginSVM(), s * X, Y),
     "solve_path": lambda s: ib.limits.solve_path(

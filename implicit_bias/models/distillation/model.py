@@ -101,6 +101,7 @@ MODELS = (
                 "steps": (100, 10_000),
             }
         },
+        provable=False,
         holds=Holds(
             limit="models.distillation.limit:DistillationLimit",
             network="networks.deep_linear:DeepLinear",
