@@ -49,7 +49,7 @@ class WeightDecay(LiteralProgram):
     >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
     >>> problem = ib.programs.WeightDecay("squared", "l2", penalty=0.1).literal(X, y)
     >>> limit = ib.limits.solve_fit(X, y, loss="squared", penalty=0.1)
-    >>> abs(problem.solve(solver="CLARABEL") - limit.objective) < 1e-6
+    >>> bool(abs(problem.solve(solver="CLARABEL") - limit.objective) < 1e-6)
     True
     """
 
