@@ -47,6 +47,7 @@ PROMISED = MappingProxyType(
         "class:FReLULimit": ".limits.frelu:FReLULimit",
         "class:L1Limit": ".limits.l1:L1Limit",
         "class:LinearLimit": ".limits.linear:LinearLimit",
+        "class:MulticlassLimit": ".limits.multiclass:MulticlassLimit",
         "class:PathLimit": ".limits.path_limit:PathLimit",
         "class:Separability": ".limits.separability:Separability",
         "class:LocalCertificate": ".local_limits.limit:LocalCertificate",

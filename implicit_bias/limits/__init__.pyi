@@ -38,6 +38,8 @@ from .l1 import L1Limit as L1Limit
 from .l1 import solve_l1_svm as solve_l1_svm
 from .limit import Limit as Limit
 from .linear import LinearLimit as LinearLimit
+from .multiclass import MulticlassLimit as MulticlassLimit
+from .multiclass import solve_multiclass_svm as solve_multiclass_svm
 from .nested import solve_path as solve_path
 from .path_bound import path_lower_bound as path_lower_bound
 from .path_limit import PathLimit as PathLimit

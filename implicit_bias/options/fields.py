@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .._words import (
-    ClassesName,
+    SeparableClasses,
     Cutoffs,
     DtypeName,
     MarginLoss,
@@ -162,8 +162,10 @@ class ImageOptions(SplitOptions):
 class ClassOptions(ImageOptions):
     """Data of two labels or of several classes."""
 
-    classes: ClassesName = option(
-        "two", "Two, such as 0-4 against 5-9, or each of the classes against the rest."
+    classes: SeparableClasses = option(
+        "two",
+        "Two, such as 0-4 against 5-9; all: each of the classes against the rest, in a network of "
+        "its own; joint: one network with a score a class, by softmax.",
     )
 
 
@@ -252,7 +254,9 @@ class TrainerOptions(ScheduleOptions):
         joined=True,
     )
     loss: MarginLoss = option("logistic", "Loss of a margin.")
-    momentum: float = option(0.0, "Heavy-ball momentum of the trainers constant and normalised.")
+    momentum: float = option(
+        0.0, "Momentum of the trainers constant, normalised, sign, spectral and coordinate."
+    )
 
 
 # Training ten networks, or on the plane: the defaults of models that take these options.

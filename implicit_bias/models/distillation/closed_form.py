@@ -320,12 +320,17 @@ def _growth(projection: Floats, start: Floats, unseen: Floats, depth: int) -> fl
     root = brentq(
         lambda u: u - B * (1 + u) ** e,
         B * (1 - 4 * EPS),
-        max(above, above**depth) * (1 + 4 * EPS),
+        max(above, _power(above, depth)) * (1 + 4 * EPS),
         xtol=EPS * B,
         rtol=4 * EPS,
         maxiter=1000,
     )
     return float(p * math.sqrt(root) / q)
+
+
+def _power(base: float, exponent: int) -> float:
+    """Return base ** exponent, or where that is more than 1e300, 1e300."""
+    return base**exponent if base <= 1 or exponent * math.log10(base) < 300 else 1e300
 
 
 def _root_residual(

@@ -40,7 +40,7 @@ class DeepLinearOptions(UnitOptions, LinearOptions):
 
 
 START = Premise(
-    name="a start below the loss of 0",
+    name="a start below the loss of zero weights",
     text="the start has no larger loss than weights of 0, and is no saddle",
     known="measured",
 )

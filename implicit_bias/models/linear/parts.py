@@ -33,4 +33,5 @@ def _chain(options: LinearOptions, widths: tuple[int, ...], name: str) -> Parts:
 
         return DeepLinear(sample.X.shape[1], hidden_widths=widths, **start(options, seed))
 
-    return Parts(HardMarginSVM(), network, name)
+    size = f"{len(widths) + 1} layers" if widths else ""
+    return Parts(HardMarginSVM(), network, name, size=size)
