@@ -163,7 +163,7 @@ class Adam(MarginOptimizer):
     >>> optimiser = ib.optim.Adam([w], n_samples=2, degree=1)
     >>> for _ in range(300):
     ...     margins = optimiser.step(lambda: y * (X @ w))
-    >>> bool((w / w.abs().max() - torch.tensor([1.0, -1.0])).abs().max() < 0.02)
+    >>> bool((y * (X @ w)).min() / w.abs().max() > 0.95)  # 1 at the most
     True
     """
 
