@@ -906,7 +906,6 @@ def _coefficients(network: Any, shape: tuple[int, ...]) -> Floats:
         )
     require_real("network", given)
     B = np.asarray(to_numpy(given), dtype=np.float64)
-    if B.size != math.prod(shape):
-        raise ValueError(f"`network` must have coefficients {shape}, got {B.shape}")
+    require_shape("network", B, shape, "coefficients as the limit has them")
     require_finite("network", B)
-    return B.reshape(shape)
+    return B

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .._words import LossName, MarginLoss, WeightNorm, words
+from .._words import DecayName, LossName, MarginLoss, WeightNorm, words
 
 __all__ = [
     "LOSSES",
@@ -50,6 +50,8 @@ class Trainer:
         the last one. A network of one layer has the first.
     own_momentum : float
         Momentum of its own, where it has one.
+    decays : tuple of str
+        Forms of weight decay that may be set, "coupled" and "decoupled".
     batch_size : int
         Default number of samples a step; 0 is the full batch.
     steps : tuple of int
@@ -67,6 +69,7 @@ class Trainer:
     minimises: bool = False
     norms: tuple[WeightNorm, WeightNorm] = ("l2", "l2")
     own_momentum: float = 0.0
+    decays: tuple[DecayName, ...] = ()
     batch_size: int = 0
     steps: tuple[int, ...] = (3000,)
     learning_rates: tuple[float, ...] = ()
@@ -93,6 +96,7 @@ def _steepest(
         takes_momentum=takes_momentum,
         norms=(below, last),
         own_momentum=own_momentum,
+        decays=("decoupled",),
         steps=(20000,),
     )
 
@@ -105,6 +109,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             automatic=frozenset({False}),
             takes_momentum=True,
             logarithmic=False,
+            decays=("coupled", "decoupled"),
             # The published GLN experiment (Lippl, Abbott and Chung, appendix A.2).
             batch_size=128,
             steps=(1600, 1600),
