@@ -70,8 +70,9 @@ def relu_local_limit(
 
     Parameters
     ----------
-    network : DeepReLU
-        Of one hidden layer; it is not modified. It need not separate the data.
+    network : Module
+        A `networks.ReLU`, or a `torch.nn.Sequential` of Linear, ReLU or LeakyReLU, and Linear, both
+        without biases; it is not modified. It need not separate the data.
     X : (n, D) array
         Inputs; a bias is a constant column.
     y : (n,) array
@@ -106,8 +107,8 @@ def relu_local_limit(
     TypeError
         If `network` is no ReLU network, or an array is not of real numbers.
     ValueError
-        If it has several hidden layers, weights are not finite, or shapes or numbers are out of
-        range.
+        If it has several hidden layers or biases, weights are not finite, or shapes or numbers are
+        out of range.
 
     Notes
     -----
@@ -135,8 +136,8 @@ def relu_local_limit(
     """
     require_tolerance(tol)
     started = time.perf_counter()
-    u, signs = network_units(network)
-    problem = ReLUProblem.checked(X, y)
+    u, signs, slope = network_units(network)
+    problem = ReLUProblem.checked(X, y, slope)
     if u.shape[1] != problem.inputs.shape[1]:
         raise ValueError(
             f"`X` must have {u.shape[1]} columns, those of the network, got "
