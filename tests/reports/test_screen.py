@@ -159,4 +159,4 @@ def test_of_all_classes_the_labels_of_all_together_are_shown(reports) -> None:
     cells = {row[0].strip(): row[1:] for row in rows}
     labels = found.objects["labels"]
     assert cells["agreement on held-out labels"] == ("100%", f"{labels.agreement:.2%}")
-    assert list(cells)[0] == "duality gap"
+    assert next(iter(cells)) == "duality gap"
