@@ -26,6 +26,7 @@ __all__ = [
     "SteepestTrainer",
     "TrainerName",
     "UnitInit",
+    "WeightNorm",
     "check_word",
     "words",
 ]
@@ -49,6 +50,9 @@ SoftLoss = Literal["cross-entropy", "squared"]
 PlainInit = Literal["orthogonal", "kaiming"]
 UnitInit = Literal[PlainInit, "balanced"]
 InitName = Literal[UnitInit, "sign", "gaussian"]
+
+# Norms on one layer of weights in which a trainer descends, by their names in `solvers.norms`.
+WeightNorm = Literal["l2", "linf", "l1", "spectral"]
 
 DtypeName = Literal["float32", "float64"]
 DeviceName = Literal[

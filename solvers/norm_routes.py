@@ -197,7 +197,7 @@ def _solve_in_null_space(program: NormProgram, settings: Settings) -> NormSoluti
         program,
         (Q @ np.ravel(found.primal)).reshape(program.image.shape),
         lam,
-        np.linalg.lstsq(E.T, -(lam @ A), rcond=None)[0],
+        np.asarray(np.linalg.lstsq(E.T, -(lam @ A), rcond=None)[0], dtype=np.float64),
         tol=settings.tol,
         iterations=found.iterations,
         seconds=found.seconds,

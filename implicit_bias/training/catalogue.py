@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from .._words import LossName, MarginLoss, words
-
-if TYPE_CHECKING:
-    from .._solve import NormName
+from .._words import LossName, MarginLoss, WeightNorm, words
 
 __all__ = [
     "LOSSES",
@@ -69,7 +65,7 @@ class Trainer:
     logarithmic: bool = True
     kinks: bool = False
     minimises: bool = False
-    norms: tuple[NormName, NormName] = ("l2", "l2")
+    norms: tuple[WeightNorm, WeightNorm] = ("l2", "l2")
     own_momentum: float = 0.0
     batch_size: int = 0
     steps: tuple[int, ...] = (3000,)
@@ -81,14 +77,14 @@ class Trainer:
         rates = self.learning_rates or (None,) * len(self.steps)
         return tuple(zip(self.steps, rates, strict=True))
 
-    def norms_of(self, n_layers: int) -> tuple[NormName, ...]:
+    def norms_of(self, n_layers: int) -> tuple[WeightNorm, ...]:
         """Return the norm of each of so many layers, the first layer first."""
         below, last = self.norms
         return (below,) * (n_layers - 1) + (last,) if n_layers > 1 else (below,)
 
 
 def _steepest(
-    below: NormName, last: NormName, *, takes_momentum: bool = False, own_momentum: float = 0.0
+    below: WeightNorm, last: WeightNorm, *, takes_momentum: bool = False, own_momentum: float = 0.0
 ) -> Trainer:
     """Return a method of normalised steps, of rates that it finds or is given."""
     return Trainer(

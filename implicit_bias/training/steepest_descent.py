@@ -21,12 +21,12 @@ from .network_stack import NetworkStack, Rate
 from .steepest_steps import as_matrices, dual_norms, newton_schulz, norms_of, steepest
 from .stepper import log_loss_gradient
 
-__all__ = ["ADAM_BETAS", "AdamDescent", "SteepestDescent"]
+__all__ = ["ADAM_BETAS", "AdamDescent", "Polar", "SteepestDescent"]
 
-# No margin changes by more than this in a step, of a network of one layer and of one of several. Ten
-# times as much tears layers that step by signs between samples before they have directions (frozen
-# ReLU gates, 60 digits, 40,000 steps: 0.59 of the margin, not 0.96), and averages that forget a
-# tenth of themselves in a step would keep their oldest gradients, as the loss falls faster.
+# No margin changes by more than this in a step, of a network of one layer and of one of several.
+# Ten times as much tears layers that step by signs between samples before they have directions
+# (frozen ReLU gates, 60 digits, 40,000 steps: 0.59 of the margin, not 0.96), and averages that
+# forget a tenth in a step would keep their oldest gradients, as the loss falls faster.
 CHANGE, CHANGE_OF_LAYERS = 0.3, 0.03
 # Steps are nearly constant so long, then fall as the theorem has them.
 STEADY = 1000
