@@ -82,15 +82,20 @@ def plot_margin_ratio(trajectory: Trajectory, limit: Limit, ax: Axes) -> Axes:
 def plot_agreement(trajectory: Trajectory, scores: Array, ax: Axes) -> Axes:
     """Draw the share of held-out labels unlike the limit's, and 1 - cosine with its scores.
 
-    `scores` (m,) are the limit's on the inputs that the trajectory has scores of. 1 - cosine of the
-    coefficients is drawn too if an observer measured `zeta_cosine`. All on a log axis, where they
-    are positive.
+    `scores` (m,) or (m, K) are the limit's on the inputs that the trajectory has scores of.
+    1 - cosine of the coefficients is drawn too if an observer measured `zeta_cosine`. All on a log
+    axis, where they are positive.
     """
-    predicted = to_numpy(scores)
-    differ = np.sign(trajectory.scores) != np.sign(predicted)
+    predicted, trained = to_numpy(scores), trajectory.scores
+    if trained.ndim == 3:  # of classes, whose labels do not depend on what their scores share
+        differ = trained.argmax(axis=2) != predicted.argmax(axis=1)
+        predicted = (predicted - predicted.mean(axis=1, keepdims=True)).ravel()
+        trained = (trained - trained.mean(axis=2, keepdims=True)).reshape(len(trained), -1)
+    else:
+        differ = np.sign(trained) != np.sign(predicted)
     curves = {
         "labels that differ": (differ.mean(axis=1), BLUE),
-        "1 - cosine of scores": (1 - _cosines(trajectory.scores, predicted), GREEN),
+        "1 - cosine of scores": (1 - _cosines(trained, predicted), GREEN),
     }
     if "zeta_cosine" in trajectory.observed:
         lacking = 1 - trajectory.observed["zeta_cosine"]

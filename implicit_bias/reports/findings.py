@@ -54,8 +54,8 @@ SCREEN = (
     "val_accuracy", "largest_dual_norm", "log_inverse_loss", "limit_seconds", "n_live",
     "n_support", "kkt_residual",
 )  # fmt: skip
-# Of weights of 0, whose margins are 0.
-LOG_LOSS_AT_0 = {"logistic": math.log(math.log(2.0)), "exponential": 0.0}
+# Of weights of 0, whose margins over k other classes are 0.
+LOG_LOSS_AT_0 = {"logistic": lambda k: math.log(math.log1p(k)), "exponential": math.log}
 BOUNDS = ("objective", "lower_bound", "gap")
 
 
@@ -143,11 +143,14 @@ def compared(
 ) -> Finding:
     """Return the finding of a limit and a network side by side, with their differences."""
     scores = [to_numpy(limit.predictor(sample.X, sample.gates)) for sample in samples]
-    from ..measures.scalars import accuracy  # with torch, which no limit alone needs
+    from ..measures.scalars import (
+        accuracy,
+        sample_margins,
+    )  # with torch, which no limit alone needs
 
     at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
     # That of the function, whose accuracy stands beside it: programs may have margins of their own.
-    margin = float((samples[0].y * scores[0]).min())
+    margin = float(sample_margins(samples[0].y, scores[0]).min())
     record = limit.to_dict()
     sides = _both(limit, margin, (at_train, at_val), state, trajectory, comparison)
     return Finding(
@@ -229,9 +232,12 @@ def positive_margins(smallest: float) -> Assumption:
     )
 
 
-def start_below_zero_weights(trajectory: Trajectory, loss: str) -> Assumption:
-    """Return the assumption that training began below the loss of weights of 0."""
-    begins, at_zero = float(trajectory.log_loss[0]), LOG_LOSS_AT_0[loss]
+def start_below_zero_weights(trajectory: Trajectory, loss: str, n_others: int = 1) -> Assumption:
+    """Return the assumption that training began below the loss of weights of 0.
+
+    `n_others` are the classes beside a sample's own.
+    """
+    begins, at_zero = float(trajectory.log_loss[0]), LOG_LOSS_AT_0[loss](n_others)
     return Assumption(
         "the start has no larger loss than weights of 0: "
         f"{math.exp(begins):.6g} beside {math.exp(at_zero):.6g}",
@@ -244,7 +250,8 @@ def start_below_zero_weights(trajectory: Trajectory, loss: str) -> Assumption:
 def support_spans(limit: Limit, X: Any) -> Assumption:
     """Return the assumption that the support vectors span what the samples span."""
     X = to_numpy(X)
-    rank, of = (int(np.linalg.matrix_rank(part)) for part in (X[limit.support], X))
+    support = to_numpy(limit.support).reshape(len(X), -1).any(axis=1)  # of any other class
+    rank, of = (int(np.linalg.matrix_rank(part)) for part in (X[support], X))
     return Assumption(
         f"support vectors span the samples: {rank} of {of} dimensions",
         rank == of,
@@ -260,6 +267,7 @@ def separable_assumptions(
 
     Theorems have some of them each, as their models declare.
     """
+    n_others = 1 if np.ndim(train.y) == 1 else train.y.shape[1] - 1
     return (
         Assumption(
             "the data are separable by such a network (certified)", True, "separable", "proved"
@@ -267,7 +275,7 @@ def separable_assumptions(
         loss_vanishes(trajectory),
         positive_margins(float(trajectory.smallest_margin[-1])),
         dual_condition(comparison.dual_condition, comparison.largest_dual_norm),
-        start_below_zero_weights(trajectory, loss),
+        start_below_zero_weights(trajectory, loss, n_others),
         support_spans(limit, train.X),
     )
 

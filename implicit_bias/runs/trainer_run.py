@@ -22,8 +22,9 @@ from ..training.network_snapshots import NetworkSnapshots
 from ..training.trainers import check_trainer
 from ..training.trajectory import Trajectory
 from .fit import STATE, fit
+from .joint import joint_labels
 from .label_agreement import AgreementAhead, agreement_ahead
-from .parts import Parts
+from .parts import JointParts, Parts, n_outputs
 from .prospects import FOLLOWS, farther_in_words, prospects
 from .setup import SampleSetup
 from .unit_changes import slow_units_finding
@@ -65,7 +66,7 @@ class TrainerRun:
         return self.trainer in FOLLOWS
 
 
-def trainer_runs(setup: SampleSetup, parts: Parts) -> list[TrainerRun]:
+def trainer_runs(setup: SampleSetup, parts: Parts | JointParts) -> list[TrainerRun]:
     """Return one run for every trainer that was named, all of them from the same weights.
 
     Raises
@@ -89,7 +90,7 @@ def trainer_runs(setup: SampleSetup, parts: Parts) -> list[TrainerRun]:
 
 
 def train_side_by_side(
-    setup: SampleSetup, runs: Sequence[TrainerRun], parts: Parts, limit: Limit
+    setup: SampleSetup, runs: Sequence[TrainerRun], parts: Parts | JointParts, limit: Limit
 ) -> Iterator[Finding]:
     """Train a network by each trainer in turn, and find how they compare with the limit."""
     found: dict[str, dict[str, Finding]] = {}
@@ -103,7 +104,7 @@ def train_side_by_side(
 
 
 def _together(
-    of_each: Mapping[str, Finding], setup: SampleSetup, parts: Parts, limit: Limit
+    of_each: Mapping[str, Finding], setup: SampleSetup, parts: Parts | JointParts, limit: Limit
 ) -> Finding:
     """Return the finding about the networks of all trainers, their curves in the same panels."""
     whole = side_by_side(of_each)
@@ -114,12 +115,17 @@ def _together(
     return replace(whole, panels=tuple(panels))
 
 
-def _train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[Finding]:
+def _train_and_compare(
+    one: TrainerRun, parts: Parts | JointParts, limit: Limit
+) -> Iterator[Finding]:
     """Train a network by one trainer, and find how it compares with the limit."""
     setup, network, samples = one.setup, one.network, one.setup.samples
     by = f" by {one.among}" if one.among else ""
     setup.progress.stage(f"training a {parts.network_name}{by} for {setup.settings.n_steps} steps")
-    snapshots = plane_snapshots(network, setup.train.X, setup.settings.n_steps)
+    classes = n_outputs(setup.train) > 1
+    snapshots = None
+    if not classes:  # whose maps are of the sign of one score
+        snapshots = plane_snapshots(network, setup.train.X, setup.settings.n_steps)
     trajectory = _train(one, limit, snapshots)
     panels = run_panels(trajectory, limit, _predicted(setup, limit), name=_known_as(parts))
     yield _asked(one, trained(network, trajectory, panels=panels, among=one.among))
@@ -131,13 +137,16 @@ def _train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[
     assumptions = separable_assumptions(
         limit, comparison, trajectory, setup.train, setup.options.loss
     )
-    name = parts.formulation.name
+    name = parts.name
     found = compared(limit, name, samples, state, trajectory, comparison, assumptions)
     yield setup.declared(found)
     known = evidence(limit, comparison, trajectory, **_theory(one, parts))
     yield Finding.judged(known)
     own_limit = None if parts.control else limit
-    yield _slow_units(one, own_limit, trajectory, kkt)
+    if classes:
+        yield joint_labels(setup, limit, network)
+    else:
+        yield _slow_units(one, own_limit, trajectory, kkt)
     if snapshots is not None:
         snapshots.take(int(trajectory.step[-1]))
         yield _maps(one, limit, name, snapshots)
@@ -146,18 +155,20 @@ def _train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[
         degree=int(network.degree),  # type: ignore[arg-type]
         settings=setup.settings,
         control=parts.control,
-        ahead=_ahead(one, own_limit, trajectory),
+        ahead=None if classes else _ahead(one, own_limit, trajectory),
     )
     yield ahead
     yield Finding.judged(replace(known, predicted=farther_in_words(ahead)))
 
 
-def _theory(one: TrainerRun, parts: Parts) -> dict[str, Any]:
+def _theory(one: TrainerRun, parts: Parts | JointParts) -> dict[str, Any]:
     """Return what theory says of a network of this run, and which of several it is."""
     own: dict[str, Any] = {"trainer": one.among}
     if parts.control:
-        name = parts.formulation.name
+        name = parts.name
         own |= {"theory": "control", "reason": f"{name} is a control: no network here goes there"}
+    elif isinstance(parts, JointParts) and parts.bounds(n_outputs(one.setup.train)):
+        own |= {"theory": "bound", "reason": f"{parts.name} bounds the norm from below"}
     return own
 
 
@@ -166,9 +177,9 @@ def _predicted(setup: SampleSetup, limit: Limit) -> Any:
     return limit.predictor(setup.held_out.X, setup.held_out.gates)
 
 
-def _known_as(parts: Parts) -> str:
+def _known_as(parts: Parts | JointParts) -> str:
     """Return the name of the limit in a picture."""
-    return f"{parts.formulation.name}, a control" if parts.control else PREDICTED
+    return f"{parts.name}, a control" if parts.control else PREDICTED
 
 
 def _train(one: TrainerRun, limit: Limit, snapshots: NetworkSnapshots | None) -> Trajectory:
