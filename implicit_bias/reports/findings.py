@@ -12,11 +12,11 @@ import numpy as np
 from .._solve import Status, to_numpy
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
-from ..limits.limit import Limit
+from ..limits.multiclass import MarginLimit
 from ..quantities.formatting import loss_in_words
 from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
-from .columns import limit_columns, training_columns
+from .columns import limit_columns, n_support, supported, training_columns
 from .finding import Assumption, Finding, Side, Table, Writer
 from .verdict import Evidence
 from .writers import write_frame, write_weights
@@ -59,20 +59,21 @@ LOG_LOSS_AT_0 = {"logistic": lambda k: math.log(math.log1p(k)), "exponential": m
 BOUNDS = ("objective", "lower_bound", "gap")
 
 
-def usable(limit: Limit) -> bool:
+def usable(limit: MarginLimit) -> bool:
     """Return True for a limit that separates its data: a network can be compared with it."""
     return limit.status in (Status.SOLVED, Status.INACCURATE)
 
 
-def solved(limit: Limit, name: str) -> Finding:
+def solved(limit: MarginLimit, name: str) -> Finding:
     """Return the finding of a limit that no network has been compared with."""
     certificate, record = limit.certificate, limit.to_dict()
     separable = certificate.proves_separability() or None
+    multiplied = (to_numpy(limit.dual) > 0).reshape(len(limit.dual), -1).any(axis=1)
     cells = limit_columns(limit, name)
     rows = (
         *lines({"status": limit.status.name, **cells}, "status", *BOUNDS),
         *lines(record, "separation_bound", "separation_rounding"),
-        ("samples with a multiplier", f"{int((limit.dual > 0).sum())} of {len(limit.dual)}"),
+        ("samples with a multiplier", f"{int(multiplied.sum())} of {len(limit.dual)}"),
         *lines(cells, "iterations", "limit_seconds"),
     )
     return Finding(
@@ -133,7 +134,7 @@ def trained(
 
 
 def compared(
-    limit: Limit,
+    limit: MarginLimit,
     name: str,
     samples: tuple[Sample, Sample],
     state: NetworkState,
@@ -184,7 +185,7 @@ def compared(
 
 
 def evidence(
-    limit: Limit, comparison: Comparison, trajectory: Trajectory, **further: Any
+    limit: MarginLimit, comparison: Comparison, trajectory: Trajectory, **further: Any
 ) -> Evidence:
     """Return the evidence for the verdict on a network beside its margin limit.
 
@@ -247,11 +248,10 @@ def start_below_zero_weights(trajectory: Trajectory, loss: str, n_others: int = 
     )
 
 
-def support_spans(limit: Limit, X: Any) -> Assumption:
+def support_spans(limit: MarginLimit, X: Any) -> Assumption:
     """Return the assumption that the support vectors span what the samples span."""
     X = to_numpy(X)
-    support = to_numpy(limit.support).reshape(len(X), -1).any(axis=1)  # of any other class
-    rank, of = (int(np.linalg.matrix_rank(part)) for part in (X[support], X))
+    rank, of = (int(np.linalg.matrix_rank(part)) for part in (X[supported(limit)], X))
     return Assumption(
         f"support vectors span the samples: {rank} of {of} dimensions",
         rank == of,
@@ -261,7 +261,7 @@ def support_spans(limit: Limit, X: Any) -> Assumption:
 
 
 def separable_assumptions(
-    limit: Limit, comparison: Comparison, trajectory: Trajectory, train: Sample, loss: str
+    limit: MarginLimit, comparison: Comparison, trajectory: Trajectory, train: Sample, loss: str
 ) -> tuple[Assumption, ...]:
     """Return what a run finds of the assumptions of theorems on separable data.
 
@@ -359,7 +359,7 @@ def _interrupted(trajectory: Trajectory) -> str:
     return "" if trajectory.finished else f"interrupted after {int(trajectory.step[-1])} steps"
 
 
-def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:
+def _of_limit(limit: MarginLimit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of every finding about one limit."""
     return {
         "statuses": {name: limit.status},
@@ -369,7 +369,7 @@ def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, A
 
 
 def _both(
-    limit: Limit,
+    limit: MarginLimit,
     margin: float,
     accuracies: tuple[float, float],
     state: NetworkState,
@@ -388,7 +388,7 @@ def _both(
         "smallest_margin": margin,
         "network_norm": float(limit.unit_norms.sum()),
         "n_live": f"{int(limit.live.sum())} of {n_units}",
-        "n_support": f"{int(limit.support.sum())} of {n_samples}",
+        "n_support": f"{n_support(limit)} of {n_samples}",
         "train_accuracy": accuracies[0],
         "val_accuracy": accuracies[1],
         "final_loss": "0 (in the limit)",
@@ -409,7 +409,7 @@ def _both(
 
 
 def _rows(
-    sides: Sequence[Mapping[str, Any]], limit: Limit, trajectory: Trajectory
+    sides: Sequence[Mapping[str, Any]], limit: MarginLimit, trajectory: Trajectory
 ) -> tuple[tuple[str, ...], ...]:
     both, n_units = partial(columns, sides), len(limit.unit_norms)
     return (

@@ -10,7 +10,7 @@ import numpy as np
 from .._solve import to_numpy
 from ..data.labelled import ClassDataset
 from ..drawing.classes import joint_row
-from ..limits.limit import Limit
+from ..limits.multiclass import MarginLimit
 from ..reports.finding import Finding, Table
 from .parts import JointParts
 from .setup import SampleSetup
@@ -29,7 +29,7 @@ def gated(setup: SampleSetup, parts: JointParts) -> SampleSetup:
     return replace(setup, gates=(columns(setup.gates[0]), columns(setup.gates[1])))
 
 
-def joint_labels(setup: SampleSetup, limit: Limit, network: torch.nn.Module) -> Finding:
+def joint_labels(setup: SampleSetup, limit: MarginLimit, network: torch.nn.Module) -> Finding:
     """Return the finding of held-out labels by the limit and by the network, class by class."""
     from ..measures.labels import COLUMNS, compare_argmax
     from ..measures.scalars import sample_margins, scores  # with torch

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..data.labelled import ClassDataset
-from ..limits.limit import Limit
+from ..limits.multiclass import MarginLimit
 from ..reports.finding import Finding
 from ..reports.findings import gating_file, solved, usable
 from ..reports.report import Report
@@ -110,7 +110,7 @@ def _run_joint(setup: SampleSetup, parts: JointParts) -> Report:
         program=parts.program,
     )
 
-    def solution() -> Limit:
+    def solution() -> MarginLimit:
         options = setup.options
         return parts.solve(setup.train, solver=options.solver, tol=options.tol)
 
@@ -128,7 +128,7 @@ def _run_two(setup: SampleSetup, parts: Parts) -> Report:
     title = f"{parts.network_name} beside {parts.formulation.name}"
     heading = setup.heading(data_record(setup.dataset), title=title)
 
-    def solution() -> Limit:
+    def solution() -> MarginLimit:
         options = setup.options
         return parts.solve(program, setup.gates[0], solver=options.solver, tol=options.tol)
 
@@ -138,7 +138,7 @@ def _run_two(setup: SampleSetup, parts: Parts) -> Report:
 def _find(
     setup: SampleSetup,
     parts: Parts | JointParts,
-    solution: Callable[[], Limit],
+    solution: Callable[[], MarginLimit],
     runs: Sequence[TrainerRun],
 ) -> Iterator[Finding]:
     """Yield the findings of the run, each as soon as it is known."""

@@ -11,6 +11,7 @@ from ..drawing.map_rows import gating_lines, map_row, plane_snapshots
 from ..drawing.runs import PREDICTED, run_panels
 from ..drawing.trainers import label_trainer, trainer_panels
 from ..limits.limit import Limit
+from ..limits.multiclass import MarginLimit
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
@@ -90,7 +91,7 @@ def trainer_runs(setup: SampleSetup, parts: Parts | JointParts) -> list[TrainerR
 
 
 def train_side_by_side(
-    setup: SampleSetup, runs: Sequence[TrainerRun], parts: Parts | JointParts, limit: Limit
+    setup: SampleSetup, runs: Sequence[TrainerRun], parts: Parts | JointParts, limit: MarginLimit
 ) -> Iterator[Finding]:
     """Train a network by each trainer in turn, and find how they compare with the limit."""
     found: dict[str, dict[str, Finding]] = {}
@@ -104,7 +105,10 @@ def train_side_by_side(
 
 
 def _together(
-    of_each: Mapping[str, Finding], setup: SampleSetup, parts: Parts | JointParts, limit: Limit
+    of_each: Mapping[str, Finding],
+    setup: SampleSetup,
+    parts: Parts | JointParts,
+    limit: MarginLimit,
 ) -> Finding:
     """Return the finding about the networks of all trainers, their curves in the same panels."""
     whole = side_by_side(of_each)
@@ -116,7 +120,7 @@ def _together(
 
 
 def _train_and_compare(
-    one: TrainerRun, parts: Parts | JointParts, limit: Limit
+    one: TrainerRun, parts: Parts | JointParts, limit: MarginLimit
 ) -> Iterator[Finding]:
     """Train a network by one trainer, and find how it compares with the limit."""
     setup, network, samples = one.setup, one.network, one.setup.samples
@@ -126,7 +130,7 @@ def _train_and_compare(
     snapshots = None
     if not classes:  # whose maps are of the sign of one score
         snapshots = plane_snapshots(network, setup.train.X, setup.settings.n_steps)
-    trajectory = _train(one, limit, snapshots)
+    trajectory = _train(one, limit, snapshots, kkt=not classes)
     panels = run_panels(trajectory, limit, _predicted(setup, limit), name=_known_as(parts))
     yield _asked(one, trained(network, trajectory, panels=panels, among=one.among))
     setup.progress.stage("comparing")
@@ -142,7 +146,7 @@ def _train_and_compare(
     yield setup.declared(found)
     known = evidence(limit, comparison, trajectory, **_theory(one, parts))
     yield Finding.judged(known)
-    own_limit = None if parts.control else limit
+    own_limit = limit if isinstance(limit, Limit) and not parts.control else None
     if classes:
         yield joint_labels(setup, limit, network)
     else:
@@ -172,7 +176,7 @@ def _theory(one: TrainerRun, parts: Parts | JointParts) -> dict[str, Any]:
     return own
 
 
-def _predicted(setup: SampleSetup, limit: Limit) -> Any:
+def _predicted(setup: SampleSetup, limit: MarginLimit) -> Any:
     """Return the scores of the limit on the held-out inputs."""
     return limit.predictor(setup.held_out.X, setup.held_out.gates)
 
@@ -182,7 +186,9 @@ def _known_as(parts: Parts | JointParts) -> str:
     return f"{parts.name}, a control" if parts.control else PREDICTED
 
 
-def _train(one: TrainerRun, limit: Limit, snapshots: NetworkSnapshots | None) -> Trajectory:
+def _train(
+    one: TrainerRun, limit: MarginLimit, snapshots: NetworkSnapshots | None, *, kkt: bool
+) -> Trajectory:
     setup = one.setup
     return fit(
         setup,
@@ -191,7 +197,8 @@ def _train(one: TrainerRun, limit: Limit, snapshots: NetworkSnapshots | None) ->
         settings=setup.settings,
         X_val=setup.held_out.X,
         gates_val=setup.held_out.gates,
-        observer=Distances(limit, *setup.samples, loss=setup.options.loss),
+        # The KKT fit of n (K - 1) relative margins costs more than a step: at the end alone.
+        observer=Distances(limit, *setup.samples, loss=setup.options.loss, kkt=kkt),
         callback=snapshots,
         state=f"run-{one.among}.safetensors" if one.among else STATE,
         first=one.first,
@@ -226,7 +233,7 @@ def _ahead(one: TrainerRun, limit: Limit | None, trajectory: Trajectory) -> Agre
     return agreement_ahead(one.network, *one.setup.samples, limit, trajectory)
 
 
-def _maps(one: TrainerRun, limit: Limit, name: str, snapshots: NetworkSnapshots) -> Finding:
+def _maps(one: TrainerRun, limit: MarginLimit, name: str, snapshots: NetworkSnapshots) -> Finding:
     """Return the maps of limit and network at times of its training, on the plane."""
     setup = one.setup
     lines = gating_lines(setup.gating, setup.train.X)

@@ -48,7 +48,7 @@ def shallow_gln(options: GLNOptions) -> Parts:
 
     joint = JointParts(
         norm="l2",
-        name="multi-class hard margin behind contexts",
+        name="multi-class SVM by context",
         program="min (sum_g ||B_g||_F^2)^(1/2)  s.t.  <b_g(n),y(n) - b_g(n),k, x_n> >= 1 for k != "
         "y(n)",
         theorem="directional limit of a shallow GLN of K classes under softmax is the multi-class "

@@ -24,7 +24,7 @@ def linear(options: LinearOptions) -> Parts:
     network, name = _chain(options, ()), "linear predictor"
     joint = JointParts(
         norm="l2",
-        name="multi-class hard margin",
+        name="multi-class SVM",
         program="min ||B||_F  s.t.  <b_y(n) - b_k, x_n> >= 1 for k != y(n)",
         theorem="directional limit of a linear predictor of K classes under softmax is the "
         "multi-class hard-margin SVM (Soudry et al., The implicit bias of gradient descent on "

@@ -43,7 +43,7 @@ def frelu(options: FReLUOptions) -> Parts:
     name = "frozen-gate ReLU network"
     joint = JointParts(
         norm="sum-nuclear",
-        name="sum of nuclear norms behind gates",
+        name="sum of nuclear norms",
         program="min sum_h ||Z_h||_*  s.t.  sum_h g_h(x_n) <z_h,y(n) - z_h,k, x_n> >= 1 for k != "
         "y(n)",
         theorem="two-layer frozen-gate ReLU network of K outputs with K units behind every gate: "
