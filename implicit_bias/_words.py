@@ -23,6 +23,7 @@ __all__ = [
     "PacedTrainer",
     "PlainInit",
     "SoftLoss",
+    "SteepestTrainer",
     "TrainerName",
     "UnitInit",
     "check_word",
@@ -31,7 +32,9 @@ __all__ = [
 
 # Gradient methods, and those whose steps follow gradient flow at a pace of their own.
 PacedTrainer = Literal["normalised", "momentum"]
-MarginTrainer = Literal["constant", PacedTrainer, "dual", "annealed", "smoothed"]
+# And those of steepest descent in a norm other than the Euclidean one, or with its momentum.
+SteepestTrainer = Literal["sign", "spectral", "coordinate", "signum", "muon", "adam"]
+MarginTrainer = Literal["constant", PacedTrainer, "dual", "annealed", "smoothed", SteepestTrainer]
 # And one for losses that have a least value.
 TrainerName = Literal[MarginTrainer, "newton"]
 

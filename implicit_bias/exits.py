@@ -69,7 +69,8 @@ def failures_reported() -> Iterator[None]:
         if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
             raise
         words = str(error).split("DefaultCPUAllocator: ")[-1].split(" Error code")[0].rstrip(".")
-        say(f"Error: out of memory: {words}: take a smaller network, or fewer samples", err=True)
+        why = f": {words}" if words else ""
+        say(f"Error: out of memory{why}: take a smaller network, or fewer samples", err=True)
         raise SystemExit(BAD_INPUT) from error
     except (ValueError, TypeError, OverflowError, OSError) as error:
         say(f"Error: {error}", err=True)

@@ -81,8 +81,11 @@ class ClassDataset(Shown):
     @property
     def description(self) -> str:
         """One line: source, scaling, classes, sizes."""
-        named = {k: f"{k} ({self.names[k]})" if k in self.names else str(k) for k in self.classes}
-        return self._described("classes " + ", ".join(named.values()))
+        named = [f"{k} ({self.names[k]})" if k in self.names else str(k) for k in self.classes]
+        first, last = self.classes[0], self.classes[-1]
+        if not self.names and 2 < len(named) == last - first + 1:
+            named = [f"{first}-{last}"]
+        return self._described("classes " + ", ".join(named))
 
     @door(labels=anything)
     def rows(self, labels: ArrayLike) -> Floats:

@@ -179,7 +179,7 @@ class Comparison(Measured, eq=True):
             return "a saddle: stationary, but with a dual norm above 1"
         if self.kkt_residual < 1 - NEAR:
             return "stationary, but multipliers reach beyond the margin: the loss has to fall"
-        return "time: the weights are not stationary yet"
+        return "the weights are not stationary yet"
 
     @door()
     def plot(self, ax: Axes | None = None) -> Axes:

@@ -254,7 +254,9 @@ class TrainerOptions(ScheduleOptions):
         joined=True,
     )
     loss: MarginLoss = option("logistic", "Loss of a margin.")
-    momentum: float = option(0.0, "Heavy-ball momentum of the trainers constant and normalised.")
+    momentum: float = option(
+        0.0, "Momentum of the trainers constant, normalised, sign, spectral and coordinate."
+    )
 
 
 # Training ten networks, or on the plane: the defaults of models that take these options.

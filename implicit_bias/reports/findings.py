@@ -243,7 +243,7 @@ def start_below_zero_weights(trajectory: Trajectory, loss: str, n_others: int = 
         "the start has no larger loss than weights of 0: "
         f"{math.exp(begins):.6g} beside {math.exp(at_zero):.6g}",
         begins <= at_zero,
-        "a start below the loss of 0",
+        "a start below the loss of zero weights",
         "measured",
     )
 
@@ -333,6 +333,12 @@ def unseparated(trajectory: Trajectory) -> str:
     margin = float(trajectory.smallest_margin[-1])
     if not margin <= 0:
         return ""
+    if margin == 0:
+        return (
+            f"after {int(trajectory.step[-1])} steps: its score of some sample is exactly 0, as "
+            "where all units are closed, and steps may have no effect there: give a smaller "
+            "`--learning-rate` or another `--seed`"
+        )
     return (
         f"after {int(trajectory.step[-1])} steps (smallest margin {margin:.3g}): give more "
         "`--steps`, or take another `--trainer` or `--seed`"

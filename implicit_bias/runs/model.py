@@ -50,6 +50,8 @@ class Model(OptionTable):
         `RunPrograms`, nothing being solved or trained; empty where the limit is a closed form.
     holds : Holds
         What its report holds.
+    provable : bool
+        True where data and gates follow from the options, so that a saved limit is proved again.
     holds_with : mapping of (str, str) to Holds
         The same with another value of an option, by option and value. Models with one limit a class
         need no entry for that.
@@ -63,6 +65,7 @@ class Model(OptionTable):
     run: str = f"{__package__}.separable:run_separable"
     programs: str = f"{__package__}.separable:separable_programs"
     holds: Holds
+    provable: bool = True
     holds_with: Mapping[tuple[str, str], Holds] = field(default_factory=dict)
 
     def premises(self, options: Any) -> tuple[Premise, ...]:

@@ -97,6 +97,8 @@ class Parts:
         `network(sample, seed)` returns the untrained network of a training sample.
     network_name : str
         For messages and pictures.
+    size : str
+        Its units, contexts or layers, for titles; empty where there is nothing to count.
     gating : callable, optional
         `gating(seed)` returns an unfitted transformer of inputs to gates, if there are gates.
     control : bool
@@ -111,11 +113,18 @@ class Parts:
     gating: Callable[[int], Any] | None = None
     control: bool = False
     joint: JointParts | None = None
+    size: str = ""
 
     @property
     def name(self) -> str:
         """The name of the program."""
         return self.formulation.name
+
+    @property
+    def title(self) -> str:
+        """The network with its size beside the program of its limit."""
+        of_size = f" of {self.size}" if self.size else ""
+        return f"{self.network_name}{of_size} beside {self.formulation.name}"
 
     def solve(
         self, program: MaxMarginProgram, gates: Any, *, solver: SolverName, tol: float

@@ -125,8 +125,7 @@ def _run_two(setup: SampleSetup, parts: Parts) -> Report:
         from .trainer_run import trainer_runs  # with torch, which no limit alone needs
 
         runs = trainer_runs(setup, parts)
-    title = f"{parts.network_name} beside {parts.formulation.name}"
-    heading = setup.heading(data_record(setup.dataset), title=title)
+    heading = setup.heading(data_record(setup.dataset), title=parts.title)
 
     def solution() -> MarginLimit:
         options = setup.options

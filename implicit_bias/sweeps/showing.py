@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from .._pictures import write_figure
 from ..exits import PICTURES, ending, failures_reported, print_notices, rendered, say, width
 from ..options.fields import flag
 from .commands import named_values
+
+if TYPE_CHECKING:
+    from ..reports.report import Report
 
 __all__ = ["show"]
 
@@ -80,11 +83,26 @@ def _show_run(
     report = load(folder)
     say(rendered(report, details=details))
     print_notices(report)
+    _prove(report)
     if plot is not None:
         figure = report.figure()
         if figure is None:
             raise ValueError(f"nothing was trained, so there is no picture for {str(plot)!r}")
         write_figure(figure, plot)
+
+
+def _prove(report: Report) -> None:
+    """Say what the data of a run prove of its limits; refuse a report that claims more."""
+    from ..proving import NotProvable, proved_again
+
+    try:
+        proved = proved_again(report)
+    except NotProvable as error:
+        say(f"certificates are as they were written, not proved again: {error}", err=True)
+        return
+    gap = max(limit.gap for limit in proved.values())
+    words = "certificate" if len(proved) == 1 else f"{len(proved)} certificates"
+    say(f"{words} proved again on the data of the run: largest gap {gap:.2e}", err=True)
 
 
 def _show_sweep(

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from .._words import LossName, MarginLoss, words
+
+if TYPE_CHECKING:
+    from .._solve import NormName
 
 __all__ = [
     "LOSSES",
@@ -45,6 +49,11 @@ class Trainer:
         Whether it needs a network of ReLUs, whose kinks it rounds.
     minimises : bool
         Whether it needs a loss that has a least value, which one of margins has not.
+    norms : pair of str
+        Norms on the weights in which its steps are steepest: of every layer but the last, and of
+        the last one. A network of one layer has the first.
+    own_momentum : float
+        Momentum of its own, where it has one.
     batch_size : int
         Default number of samples a step; 0 is the full batch.
     steps : tuple of int
@@ -60,6 +69,8 @@ class Trainer:
     logarithmic: bool = True
     kinks: bool = False
     minimises: bool = False
+    norms: tuple[NormName, NormName] = ("l2", "l2")
+    own_momentum: float = 0.0
     batch_size: int = 0
     steps: tuple[int, ...] = (3000,)
     learning_rates: tuple[float, ...] = ()
@@ -69,6 +80,25 @@ class Trainer:
         """The default phases, as `TrainingSettings` takes them."""
         rates = self.learning_rates or (None,) * len(self.steps)
         return tuple(zip(self.steps, rates, strict=True))
+
+    def norms_of(self, n_layers: int) -> tuple[NormName, ...]:
+        """Return the norm of each of so many layers, the first layer first."""
+        below, last = self.norms
+        return (below,) * (n_layers - 1) + (last,) if n_layers > 1 else (below,)
+
+
+def _steepest(
+    below: NormName, last: NormName, *, takes_momentum: bool = False, own_momentum: float = 0.0
+) -> Trainer:
+    """Return a method of normalised steps, of rates that it finds or is given."""
+    return Trainer(
+        full_batch=False,
+        automatic=frozenset({False, True}),
+        takes_momentum=takes_momentum,
+        norms=(below, last),
+        own_momentum=own_momentum,
+        steps=(20000,),
+    )
 
 
 # By the words of `TrainerName`.
@@ -89,6 +119,12 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
         "dual": Trainer(degree=1),
         "annealed": Trainer(degree=None, steps=(2000,)),
         "smoothed": Trainer(degree=None, kinks=True, steps=(12000,)),
+        "sign": _steepest("linf", "linf", takes_momentum=True),
+        "spectral": _steepest("spectral", "spectral", takes_momentum=True),
+        "coordinate": _steepest("l1", "l1", takes_momentum=True),
+        "signum": _steepest("linf", "linf", own_momentum=0.9),
+        "muon": _steepest("spectral", "linf", own_momentum=0.9),
+        "adam": _steepest("linf", "linf", own_momentum=0.9),
         "newton": Trainer(logarithmic=False, minimises=True, steps=(30,)),
     }
 )

@@ -130,7 +130,7 @@ def test_an_assumption_that_holds_of_one_network_alone_says_of_which() -> None:
     )
     text = " ".join(str(a_report(assumptions=(one, other, *many[:5]))).split())
     assert "Does not hold: small norms (momentum, measured)." in text
-    assert "Holds: small norms (annealed, measured), the assumption number 0, " in text
+    assert "Holds: small norms (annealed, measured), the assumption number 0 (proved), " in text
 
 
 def test_the_command_prints_it_and_all_tables_if_asked(tmp_path) -> None:

@@ -122,6 +122,7 @@ MODELS = (
             ("gating", "learned"): {"hidden_units": 14},
         },
         refuses={"trainers": "its networks differ in their starts"},
+        provable=False,
         holds=Holds(
             limit="limits.path_limit:PathLimit",
             network="networks.dgn:GatedStack",

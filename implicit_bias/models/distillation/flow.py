@@ -16,6 +16,10 @@ from .losses import centred, get_student_loss
 
 __all__ = ["distillation_flow"]
 
+# The flow of more layers is this one's to four digits, and takes steps in proportion to their count.
+MOST_LAYERS = 10_000
+MOST_EVALUATIONS = 500_000  # of the velocity, some ten seconds
+
 Velocity = Callable[[float, Floats], Floats]
 
 
@@ -47,7 +51,7 @@ def distillation_flow(
     times : (T,) array
         Non-negative and not decreasing.
     depth : int
-        Layers L of the student, balanced; one for K classes.
+        Layers L of the student, balanced, at most 10,000; one for K classes.
     loss : str
         "cross-entropy", or "squared" on the teacher's scores.
     rtol : float
@@ -64,7 +68,8 @@ def distillation_flow(
         If an argument is out of range, shapes disagree, values are not finite, times are negative
         or decrease, or a deep student does not begin below the loss of 0.
     RuntimeError
-        If the integration failed; the message has the integrator's reason.
+        If the integration failed; the message has the integrator's reason, or the time that it had
+        come to after 500,000 evaluations of the velocity.
 
     References
     ----------
@@ -82,6 +87,11 @@ def distillation_flow(
     [0.0, 1.0, 2.0]
     """
     X, target, start = checked_student(X, teacher, w0, depth, loss)
+    if depth > MOST_LAYERS:
+        raise ValueError(
+            f"`depth` must be at most {MOST_LAYERS} to be integrated, got {depth}: the flow hardly "
+            "changes beyond, and `distillation_limit` takes any"
+        )
     when = np.asarray(times, dtype=np.float64)
     if when.ndim != 1 or not len(when) or not (np.diff(when, prepend=0.0) >= 0).all():
         raise ValueError("`times` must be non-negative, not decreasing, of shape (T,), T >= 1")
@@ -132,9 +142,23 @@ def _induced(X: Floats, teacher: Floats, depth: int, loss: str) -> Velocity:
 def _integrate(velocity: Velocity, start: Floats, times: Floats, rtol: float) -> Floats:
     if times[-1] == 0:
         return np.repeat(start[None], len(times), axis=0)
+    evaluations = 0
+
+    def counted(time: float, w: Floats) -> Floats:
+        """Return the velocity; raise RuntimeError where it has been asked for too often."""
+        nonlocal evaluations
+        evaluations += 1
+        if evaluations > MOST_EVALUATIONS:
+            raise RuntimeError(
+                f"the flow has come to the time {time:.3g} of {times[-1]:.3g} after "
+                f"{MOST_EVALUATIONS} evaluations: ask for earlier `times`; `distillation_limit` "
+                "has its end"
+            )
+        return velocity(time, w)
+
     # Starts of a thousandth have components of 1e-4 of it: relative errors decide there too.
     done = solve_ivp(
-        velocity, (0.0, float(times[-1])), start.ravel(), method="DOP853", t_eval=np.unique(times),
+        counted, (0.0, float(times[-1])), start.ravel(), method="DOP853", t_eval=np.unique(times),
         rtol=rtol, atol=1e-4 * rtol,
     )  # fmt: skip
     if not done.success:

@@ -70,7 +70,7 @@ ASSUMED = (
         unless=ONE_LAYER,
     ),
     Premise(
-        name="a start below the loss of 0",
+        name="a start below the loss of zero weights",
         text="the start has a smaller loss than weights of 0",
         known="measured",
         unless=ONE_LAYER,
@@ -101,6 +101,7 @@ MODELS = (
                 "steps": (100, 10_000),
             }
         },
+        provable=False,
         holds=Holds(
             limit="models.distillation.limit:DistillationLimit",
             network="networks.deep_linear:DeepLinear",

@@ -71,6 +71,7 @@ MODELS = (
         defaults={"trainer": "annealed", "steps": (2000,)},
         # Twelve arcs: ten half-spaces through the origin cut the circle into twenty.
         variants={("data", "circle"): {"hidden_units": 32}},
+        provable=False,
         holds=Holds(
             limit="limits.limit:Limit",
             network="networks.dgn:DGN",

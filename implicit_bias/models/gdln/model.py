@@ -65,6 +65,7 @@ MODELS = (
             "steps": (4000,),
             "learning_rate": (2.0,),
         },
+        provable=False,
         holds=Holds(
             limit="models.gdln.limit:GatedOLS",
             network="Mapping[str] torch.nn:Module",

@@ -64,7 +64,7 @@ MODELS = (
         "gln-l2",
         theorem="control experiment, the limit of no network here: SVM-L2 has the GLN's predictors "
         f"but the plain norm ({LIPPL}, equations 23-25, corrected)",
-        source="none for this network: Lippl, Abbott and Chung 2022, equations 23-25, is a control",
+        source="none names SVM-L2; it is a control (Lippl, Abbott and Chung 2022, equations 23-25)",
         program="min ||beta||_2  s.t.  y_n <beta_c(n), x_n> >= 1,  beta_c = sum_h zeta_h,c_h",
         assumes=(SEPARABLE, GATES),
         options=GLNOptions,

@@ -26,12 +26,21 @@ __all__ = ["gln", "gln_l2", "shallow_gln"]
 
 def gln(options: GLNOptions) -> Parts:
     """The GLN beside its limit."""
-    return Parts(SVMGLN(options.contexts), _deep(options), "GLN", _contexts(options))
+    return Parts(
+        SVMGLN(options.contexts), _deep(options), "GLN", _contexts(options), size=_size(options)
+    )
 
 
 def gln_l2(options: GLNOptions) -> Parts:
     """The GLN beside its predictors under the plain norm, which is no network's limit here."""
-    return Parts(SVML2(options.contexts), _deep(options), "GLN", _contexts(options), control=True)
+    return Parts(
+        SVML2(options.contexts),
+        _deep(options),
+        "GLN",
+        _contexts(options),
+        control=True,
+        size=_size(options),
+    )
 
 
 def shallow_gln(options: GLNOptions) -> Parts:
@@ -59,7 +68,15 @@ def shallow_gln(options: GLNOptions) -> Parts:
         network_name="shallow GLN",
         gates=context_columns,
     )
-    return Parts(ContextSVMs(), network, "shallow GLN", _contexts(options), joint=joint)
+    return Parts(
+        ContextSVMs(), network, "shallow GLN", _contexts(options), joint=joint, size=_size(options)
+    )
+
+
+def _size(options: GLNOptions) -> str:
+    """Say how many units there are, and how many contexts each has."""
+    counts = {"unit": options.hidden_units, "context": options.contexts}
+    return " x ".join(f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
 
 
 def _deep(options: GLNOptions) -> Callable[[Sample, int], GLN]:

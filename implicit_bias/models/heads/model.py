@@ -112,6 +112,7 @@ MODELS = (
             ("trainer", "constant"): {"steps": (2000,), "momentum": 0.98},
             ("share", 1.0): {"trainer": "momentum", "steps": (2000,), "momentum": 0.0},
         },
+        provable=False,
         holds=Holds(
             limit="Mapping[int] models.heads.limit:HeadLimit",
             network="networks.exits:ExitNetwork",

@@ -41,7 +41,7 @@ class DeepLinearOptions(UnitOptions, LinearOptions):
 
 JOINT = {"classes": ("joint",)}
 START = Premise(
-    name="a start below the loss of 0",
+    name="a start below the loss of zero weights",
     text="the start has no larger loss than weights of 0, and is no saddle",
     known="measured",
     unless=JOINT,

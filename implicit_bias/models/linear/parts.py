@@ -65,7 +65,8 @@ def deep_linear(options: DeepLinearOptions) -> Parts:
         bound=options.depth > 2,
         narrowest=min(widths),
     )
-    return Parts(HardMarginSVM(), network, name, joint=joint)
+    size = f"{options.depth} layers"
+    return Parts(HardMarginSVM(), network, name, joint=joint, size=size)
 
 
 def _chain(options: LinearOptions, widths: tuple[int, ...]) -> Make:

@@ -134,8 +134,10 @@ def find_frozen(
 
 def _side(machine: MachineComparison) -> Side:
     """Return the limit beside the copy as a column of the first screen."""
-    names = ("certificate", "margin_ratio", "score_cosine", "agreement", "error")
-    values = {"objective": machine.optimum} | {name: getattr(machine, name) for name in names}
+    names = ("margin_ratio", "score_cosine", "agreement", "error")
+    values = {"objective": machine.optimum, "gap": machine.certificate} | {
+        name: getattr(machine, name) for name in names
+    }
     return Side("frozen copy", values)
 
 
@@ -150,7 +152,8 @@ def _evidence(parts: PartlyTrained, limit: FReLULimit, comparison: FrozenCompari
         status=limit.status,
         near={"margin_ratio": machine.margin_ratio},
         beside={"agreement": machine.agreement},
-        reason=("" if after is None else unseparated(after)) or f"time: {residual}",
+        reason=("" if after is None else unseparated(after))
+        or f"the weights are not stationary yet: {residual}",
         network=COPY,
         **known,
     )

@@ -121,6 +121,7 @@ MODELS = (
         },
         defaults={"hidden_units": 50, "init": "kaiming", "trainer": "smoothed", "steps": (3000,)},
         variants={("trainer", "constant"): CONSTANT},
+        provable=False,
         holds=Holds(
             limit="Mapping[str] limits.limit:Limit",
             network="networks.relu:DeepReLU",

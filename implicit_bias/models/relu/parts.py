@@ -54,4 +54,5 @@ def frelu(options: FReLUOptions) -> Parts:
         network=of_classes,
         network_name=name,
     )
-    return Parts(SVMFReLU(), network, name, gating, joint=joint)
+    size = f"{options.hidden_units} unit{'s' * (options.hidden_units != 1)}"
+    return Parts(SVMFReLU(), network, name, gating, joint=joint, size=size)

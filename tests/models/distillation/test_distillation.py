@@ -22,6 +22,7 @@ from implicit_bias.models.distillation import (
     polynomial_risk_bound,
     polynomial_tail,
 )
+from tests.commands import home
 
 Floats = NDArray[np.float64]
 RNG = np.random.default_rng(3)
@@ -33,7 +34,7 @@ SLOPES = {"cross-entropy": lambda s, t: expit(s) - expit(t), "squared": lambda s
 
 
 def starting(depth: int, size: float = 0.1, loss: str = "cross-entropy") -> Floats:
-    """A start of this length below the loss of 0."""
+    """A start of this length below the loss of zero weights."""
     w = np.random.default_rng(depth).normal(size=D)
     w *= size / np.linalg.norm(w)
     return w if mean_loss(X, w, TEACHER, loss) < mean_loss(X, 0 * w, TEACHER, loss) else -w
@@ -314,6 +315,28 @@ def test_a_limit_that_misses_the_teacher_is_not_solved() -> None:
 def test_what_has_no_limit_is_refused_by_name(change, message) -> None:
     with pytest.raises(ValueError, match=message):
         distillation.distillation_limit(**{"X": X, "teacher": TEACHER} | change)
+
+
+def test_a_flow_that_takes_too_long_says_so_and_how_far_it_came(monkeypatch) -> None:
+    flow = distillation.distillation_flow
+    w0 = starting(2)
+    with pytest.raises(ValueError, match=r"`depth` must be at most 10000 .* got 1000000000000"):
+        flow(X, TEACHER, w0, [1.0], depth=10**12)
+    monkeypatch.setattr(home(flow), "MOST_EVALUATIONS", 2_000)
+    with pytest.raises(RuntimeError, match=r"come to the time \d.* of 1e\+12 after 2000 eval"):
+        flow(X, TEACHER, w0, [1e12], depth=2)
+    assert np.isfinite(flow(X, TEACHER, w0, [1.0], depth=2)).all()
+
+
+def test_a_student_of_any_number_of_layers_has_its_limit() -> None:
+    # Of a start with nearly all of its length where the samples do not see; as the layers become
+    # many, u = (q / w)^2 (1 + u) in units of the seen part of the limit.
+    w0, p = np.array([0.5, 10.0]), 2.0
+    u = (w0[1] / np.hypot(*w0)) ** 2
+    for depth in (10**6, 10**12):
+        limit = distillation.distillation_limit([[1.0, 0.0]], [p, 0.0], w0, depth=depth)
+        assert limit.status.name == "SOLVED"
+        assert limit.null_norm == pytest.approx(p * math.sqrt(u / (1 - u)), rel=1e-2)
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))

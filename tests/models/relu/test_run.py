@@ -358,3 +358,10 @@ def test_what_a_deep_network_does_not_have_is_left_out_and_said(deep) -> None:
     assert record["comparison"]["lc"]["margin_ratio"] is None
     assert 0 < record["comparison"]["hl"]["margin_ratio"] <= 1
     assert not list(folder.glob("frozen-*"))
+
+
+def test_a_network_whose_units_have_closed_is_not_told_to_go_on() -> None:
+    dead = report(learning_rate=(1e6, 1e6), steps=(20, 20), n_val=20)
+    assert dead.objects["trajectory"].smallest_margin[-1] == 0
+    assert "exactly 0" in dead.shortfall and "smaller `--learning-rate`" in dead.shortfall
+    assert "give more `--steps`" not in str(dead)
