@@ -12,11 +12,12 @@ from ..limits.formulation import Formulation, Solving, solve_program
 from ..limits.joint_margin import JointMargin
 from ..limits.limit import Limit
 from ..limits.multiclass import MulticlassLimit, solve_multiclass_svm
+from ..training.catalogue import get_trainer
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["JointParts", "Parts", "n_outputs"]
+__all__ = ["JointParts", "Parts", "n_outputs", "norms_of_trainers"]
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,24 @@ class Parts:
         solution = solve_program(program, solver=solver, tol=tol)
         limit: Limit = self.formulation.limit(program, solution, gates)
         return limit
+
+
+def norms_of_trainers(options: Any, n_layers: int) -> tuple[NormName, ...]:
+    """Return the norms of the layers in which the trainers of a run go steepest.
+
+    Raises
+    ------
+    ValueError
+        If several are named that differ in them, whose programs are not one.
+    """
+    named = {name: get_trainer(name).norms_of(n_layers) for name in options.trainer.split(",")}
+    first, *others = dict.fromkeys(named.values())
+    if others:
+        raise ValueError(
+            f"`trainer`: {options.trainer!r} names methods that go steepest in different norms, "
+            "and so to different limits: name those of one norm"
+        )
+    return first
 
 
 def n_outputs(sample: Sample) -> int:

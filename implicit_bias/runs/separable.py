@@ -90,8 +90,9 @@ def _joint(setup: Setup, parts: Parts) -> JointParts | None:
         return None
     if parts.joint is None:
         raise ValueError(
-            f"`classes`: 'joint' has no program for the model {setup.model.name}: take 'all', each "
-            "class against the rest"
+            f"`classes`: 'joint' has no program for the model {setup.model.name} and the trainer "
+            f"{setup.options.trainer!r}: take 'all', each class against the rest, or a trainer of "
+            "gradient descent"
         )
     return parts.joint
 

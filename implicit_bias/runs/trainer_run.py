@@ -19,6 +19,7 @@ from ..options.resolve import SCHEDULE
 from ..reports.finding import Finding
 from ..reports.findings import compared, evidence, separable_assumptions, trained
 from ..reports.side_by_side import side_by_side
+from ..training.margins import n_margins
 from ..training.network_snapshots import NetworkSnapshots
 from ..training.trainers import check_trainer
 from ..training.trajectory import Trajectory
@@ -32,6 +33,10 @@ from .unit_changes import slow_units_finding
 
 if TYPE_CHECKING:
     import torch
+
+# The KKT fit of more relative margins than this is left out of a run: it takes minutes where most
+# of them have multipliers.
+MOST_MARGINS = 1000
 
 __all__ = ["TrainerRun", "train_side_by_side", "trainer_runs"]
 
@@ -135,7 +140,8 @@ def _train_and_compare(
     yield _asked(one, trained(network, trajectory, panels=panels, among=one.among))
     setup.progress.stage("comparing")
     separates = trajectory.smallest_margin[-1] > 0
-    kkt = kkt_distance(network, *setup.train) if separates else None
+    quick = not classes or n_margins(setup.train.y) <= MOST_MARGINS
+    kkt = kkt_distance(network, *setup.train) if separates and quick else None
     comparison = compare(limit, network, *samples, kkt=kkt)
     state = measure_network(network, *samples, kkt)
     assumptions = separable_assumptions(

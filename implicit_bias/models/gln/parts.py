@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
-from ...runs.parts import JointParts, Parts, n_outputs
+from ...runs.parts import JointParts, Parts, n_outputs, norms_of_trainers
 from ...runs.setup import start
 from .formulation import SVMGLN
 from .l2 import SVML2
@@ -55,7 +55,17 @@ def shallow_gln(options: GLNOptions) -> Parts:
             sample.X.shape[1], contexts, n_outputs=n_outputs(sample), **start(options, seed)
         )
 
-    joint = JointParts(
+    joint = _joint(options, network)
+    return Parts(
+        ContextSVMs(), network, "shallow GLN", _contexts(options), joint=joint, size=_size(options)
+    )
+
+
+def _joint(options: GLNOptions, network: Callable[[Sample, int], ShallowGLN]) -> JointParts | None:
+    """Return the program of all classes at once, of gradient descent."""
+    if options.classes != "joint" or norms_of_trainers(options, 1) != ("l2",):
+        return None
+    return JointParts(
         norm="l2",
         name="multi-class SVM by context",
         program="min (sum_g ||B_g||_F^2)^(1/2)  s.t.  <b_g(n),y(n) - b_g(n),k, x_n> >= 1 for k != "
@@ -67,9 +77,6 @@ def shallow_gln(options: GLNOptions) -> Parts:
         network=network,
         network_name="shallow GLN",
         gates=context_columns,
-    )
-    return Parts(
-        ContextSVMs(), network, "shallow GLN", _contexts(options), joint=joint, size=_size(options)
     )
 
 

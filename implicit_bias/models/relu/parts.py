@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneGates
 from ...limits.frelu import SVMFReLU
-from ...runs.parts import JointParts, Parts, n_outputs
+from ...runs.parts import JointParts, Parts, n_outputs, norms_of_trainers
 from ...runs.setup import start
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def frelu(options: FReLUOptions) -> Parts:
         return CopiedUnits(units, copies)
 
     name = "frozen-gate ReLU network"
+    descent = options.classes == "joint" and norms_of_trainers(options, 2) == ("l2", "l2")
     joint = JointParts(
         norm="sum-nuclear",
         name="sum of nuclear norms",
@@ -55,4 +56,4 @@ def frelu(options: FReLUOptions) -> Parts:
         network_name=name,
     )
     size = f"{options.hidden_units} unit{'s' * (options.hidden_units != 1)}"
-    return Parts(SVMFReLU(), network, name, gating, joint=joint, size=size)
+    return Parts(SVMFReLU(), network, name, gating, joint=joint if descent else None, size=size)
