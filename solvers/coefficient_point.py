@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, null_space, orth
@@ -103,7 +103,7 @@ class _Game:
         zero = np.zeros(self.blocks.size)
         if self.largest:
             cone = Cone(np.zeros_like(stack), 1.0, bordered_dual(stack, size))
-            gamma = -size * m ** 0.5
+            gamma = -size * m**0.5
         else:
             cone = Cone(stack, 2 * size, eye / self.blocks.order)
             gamma = -2 * size * m / self.blocks.order
@@ -177,7 +177,9 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution
         nu = np.linalg.lstsq(game.program.equalities.flat.T, wanted, rcond=1e-10)[0]
     return conclude_norm(
         program,
-        game.image.lifted(best[1].B) if isinstance(game.image, Centred) else best[1].B.reshape(program.image.shape),
+        game.image.lifted(best[1].B)
+        if isinstance(game.image, Centred)
+        else best[1].B.reshape(program.image.shape),
         best[3].lam,
         nu,
         tol=settings.tol,

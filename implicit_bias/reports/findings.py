@@ -428,7 +428,7 @@ def _rows(
     )
 
 
-def _alone(limit: Limit, cells: Mapping[str, Any]) -> dict[str, Any]:
+def _alone(limit: MarginLimit, cells: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the first screen shows of a limit that no network stands beside."""
     counts = {
         "n_support": f"{int(limit.support.sum())} of {len(limit.dual)}",
