@@ -19,7 +19,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, null_space, orth
@@ -208,7 +209,7 @@ class Centred:
 
     image: RelativeMargins
 
-    @property
+    @cached_property
     def basis(self) -> Floats:
         """(K, K - 1) orthonormal columns of sum 0."""
         return np.asarray(null_space(np.ones((1, self.image.n_classes))))
@@ -299,14 +300,13 @@ class _System:
         blocks = game.blocks
         self.weights = point.lam / point.s
         matrix = game.image.gram(self.weights)
-        operator = self.linear.operator()
         self.a = game.adjoint(self.weights)
         borders = [self.a]
         diagonal = [float(self.weights.sum())]
         if game.largest:
-            matrix += blocks.matrix(operator)
+            matrix += blocks.matrix(self.linear.operator())
         else:
-            self.inverse = _inverse(operator)
+            self.inverse = self.linear.operator(invert=True)
             matrix += blocks.matrix(self.inverse)
             h, c = self.linear.radial()
             self.h = h
@@ -395,10 +395,3 @@ def _cholesky(matrix: Floats, ridge: float) -> tuple[Floats, bool]:
     factor, lower = cho_factor(raised, lower=True, overwrite_a=True)
     return np.asarray(factor), bool(lower)
 
-
-def _inverse(operator: Floats) -> Floats:
-    """Inverses of symmetric positive definite matrices, scaled to a diagonal of ones."""
-    scale = 1 / np.sqrt(np.diagonal(operator, axis1=1, axis2=2))
-    scaled = operator * scale[:, :, None] * scale[:, None, :]
-    inverse = np.linalg.inv((scaled + np.swapaxes(scaled, 1, 2)) / 2)
-    return (inverse + np.swapaxes(inverse, 1, 2)) / 2 * scale[:, :, None] * scale[:, None, :]

@@ -319,6 +319,7 @@ class RelativeMargins:
         total[own[0], own[1], :] += self.other * w
         total[own[0], :, own[1]] += self.other * w
         total[own[0], own[1], own[1]] += w.sum(axis=1)
+        total = np.ascontiguousarray(total.transpose(1, 2, 0))
         features = self.X
         if self.Z is not None:
             features = (self.Z[:, :, None] * self.X[:, None, :]).reshape(n, -1)
@@ -326,7 +327,7 @@ class RelativeMargins:
         matrix = np.empty((K, width, K, width))
         for a in range(K):
             for b in range(a + 1):
-                block = (features * total[:, a, b, None]).T @ features
+                block = (features * total[a, b][:, None]).T @ features
                 matrix[a, :, b, :], matrix[b, :, a, :] = block, block.T
         if self.Z is None:
             return matrix.reshape(K * width, K * width)
