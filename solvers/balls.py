@@ -123,7 +123,7 @@ class Cone:
 class Linearised:
     """The cone's complementarity M Z = mu I, linearised at a point (HKM direction).
 
-        Z + dZ = mu P - sym(P dM Z) - correction,    P = M^-1
+    Z + dZ = mu P - sym(P dM Z) - correction,    P = M^-1
     """
 
     cone: Cone

@@ -104,7 +104,7 @@ class _Game:
         zero = np.zeros(self.blocks.size)
         if self.largest:
             cone = Cone(np.zeros_like(stack), 1.0, bordered_dual(stack, size))
-            gamma = -size * m ** 0.5
+            gamma = -size * m**0.5
         else:
             cone = Cone(stack, 2 * size, eye / self.blocks.order)
             gamma = -2 * size * m / self.blocks.order
@@ -178,7 +178,9 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution
         nu = np.linalg.lstsq(game.program.equalities.flat.T, wanted, rcond=1e-10)[0]
     return conclude_norm(
         program,
-        game.image.lifted(best[1].B) if isinstance(game.image, Centred) else best[1].B.reshape(program.image.shape),
+        game.image.lifted(best[1].B)
+        if isinstance(game.image, Centred)
+        else best[1].B.reshape(program.image.shape),
         best[3].lam,
         nu,
         tol=settings.tol,
@@ -243,13 +245,7 @@ class Centred:
 
     def gram(self, weights: Floats) -> Floats:
         """Matrix `A' diag(weights) A` on coordinates."""
-        *gates, K, D = self.image.shape
-        H, T = (gates or [1])[0], self.basis
-        full = self.image.gram(weights).reshape(H, K, D, H, K, D)
-        half = np.tensordot(full, T, axes=(1, 0))  # h d i l e a
-        both = np.tensordot(half, T, axes=(3, 0)).transpose(0, 4, 1, 2, 5, 3)
-        size = H * (K - 1) * D
-        return np.asarray(both.reshape(size, size))
+        return self.image.gram(weights, self.basis)
 
 
 def _advance(game: _Game, point: _Point) -> _Point:
@@ -394,4 +390,3 @@ def _cholesky(matrix: Floats, ridge: float) -> tuple[Floats, bool]:
     raised[np.arange(len(raised)), np.arange(len(raised))] += ridge
     factor, lower = cho_factor(raised, lower=True, overwrite_a=True)
     return np.asarray(factor), bool(lower)
-

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from .._words import (
-    SeparableClasses,
     Cutoffs,
     DtypeName,
     MarginLoss,
     MarginTrainer,
+    SeparableClasses,
     UnitInit,
     words,
 )

@@ -63,9 +63,7 @@ class NormalisedSteps:
         "steps" taken, "first" rates (B,), 0 until they are known, and what a subclass remembers.
     """
 
-    def __init__(
-        self, stack: NetworkStack, kind: str, norms: Sequence[Norm | NormName]
-    ) -> None:
+    def __init__(self, stack: NetworkStack, kind: str, norms: Sequence[Norm | NormName]) -> None:
         self._stack, self._kind = stack, kind
         self._norms = [Norm.of(norm) for norm in norms]
         self._degree: int = getattr(stack.networks[0], "degree", None) or 1
