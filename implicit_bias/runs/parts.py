@@ -10,6 +10,7 @@ from .._solve import MaxMarginProgram, SolverName
 from ..data.sample import Sample
 from ..limits.formulation import Formulation, solve_program
 from ..limits.limit import Limit
+from .decay_programs import Layers
 
 if TYPE_CHECKING:
     import torch
@@ -36,6 +37,8 @@ class Parts:
         `gating(seed)` returns an unfitted transformer of inputs to gates, if there are gates.
     control : bool
         True where the limit is not that of the network but a control.
+    decay : Layers, optional
+        Its layers, where a finite program is known of their training with weight decay.
     """
 
     formulation: Formulation[Any]
@@ -43,6 +46,7 @@ class Parts:
     network_name: str
     gating: Callable[[int], Any] | None = None
     control: bool = False
+    decay: Layers | None = None
     size: str = ""
 
     @property

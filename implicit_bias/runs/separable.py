@@ -10,6 +10,7 @@ from ..data.labelled import ClassDataset
 from ..reports.finding import Finding
 from ..reports.findings import gating_file, solved, usable
 from ..reports.report import Report
+from .decayed import decayed_programs, decays, run_decayed
 from .gathering import gather
 from .model import imported
 from .parts import Parts
@@ -34,6 +35,8 @@ def run_separable(setup: Setup) -> Report:
     """
     parts: Parts = imported(setup.model.parts)(setup.options)
     samples = prepare(setup, gating=parts.gating)
+    if decays(setup.options):
+        return run_decayed(samples, parts)
     if setup.options.classes == "all":
         from .one_vs_rest import run_one_vs_rest  # with torch
 
@@ -51,6 +54,8 @@ def separable_programs(setup: Setup) -> RunPrograms:
     """
     parts: Parts = imported(setup.model.parts)(setup.options)
     samples, note = prepare(setup, gating=parts.gating), ""
+    if decays(setup.options):
+        return decayed_programs(samples, parts)
     if isinstance(samples.dataset, ClassDataset):
         from .one_vs_rest import against_rest
 

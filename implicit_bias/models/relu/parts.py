@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneGates
 from ...limits.frelu import SVMFReLU
+from ...runs.decay_programs import Layers
 from ...runs.parts import Parts
 from ...runs.setup import start
 
@@ -31,4 +32,5 @@ def frelu(options: FReLUOptions) -> Parts:
         return FReLU(sample.X.shape[1], sample.gates.shape[1], **start(options, seed))
 
     size = f"{options.hidden_units} unit{'s' * (options.hidden_units != 1)}"
-    return Parts(SVMFReLU(), network, "frozen-gate ReLU network", gating, size=size)
+    decay = Layers(2, gated=True)
+    return Parts(SVMFReLU(), network, "frozen-gate ReLU network", gating, size=size, decay=decay)
