@@ -286,6 +286,7 @@ MEASURED: tuple[Quantity, ...] = (
         ".2e",
         ideal=0.0,
         head="over the optimum",
+        phrase="value {:.1e} above the optimum",
     ),
     _column(
         "score_distance",

@@ -151,7 +151,9 @@ def _train_and_compare(
     yield Finding.judged(
         Evidence(
             status=limit.status,
-            near={"value_gap": found.value_gap},
+            near={"value_gap": found.value_gap}
+            if limit.radius is None
+            else {"over_optimum": found.over_optimum},
             beside={"agreement": found.agreement},
             diverged=divergence(trajectory),
             reason="steps have not converged: give more `--steps`, or another `--learning-rate`",
