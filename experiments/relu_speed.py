@@ -60,7 +60,8 @@ def row(samples: int, units: int) -> dict[str, Any]:
     u, signs = np.abs(w2.T) * w1, np.sign(w2[0])
     first = program_of(y, X, signs, X @ u.T > 0)
     seconds, solved = timed(lambda: solve_hinge(first, u))
-    after = program_of(y, X, signs, X @ solved.u.T > 0)
+    live = np.linalg.norm(solved.u, axis=1) > 0
+    after = program_of(y, X, signs, X @ np.where(live[:, None], solved.u, u).T > 0)
     guess = (solved.multipliers, solved.shares)
     again, following = timed(lambda: solve_hinge(after, solved.u, guess=guess))
     clarabel, optimum = float("nan"), float("nan")

@@ -70,8 +70,9 @@ def relu_local_limit(
 
     Parameters
     ----------
-    network : DeepReLU
-        Of one hidden layer; it is not modified. It need not separate the data.
+    network : Module
+        A `networks.ReLU`, or a `torch.nn.Sequential` of Linear, ReLU or LeakyReLU, and Linear, both
+        without biases; it is not modified. It need not separate the data.
     X : (n, D) array
         Inputs; a bias is a constant column.
     y : (n,) array
@@ -106,8 +107,8 @@ def relu_local_limit(
     TypeError
         If `network` is no ReLU network, or an array is not of real numbers.
     ValueError
-        If it has several hidden layers, weights are not finite, or shapes or numbers are out of
-        range.
+        If it has several hidden layers or biases, weights are not finite, or shapes or numbers are
+        out of range.
 
     Notes
     -----
@@ -135,8 +136,8 @@ def relu_local_limit(
     """
     require_tolerance(tol)
     started = time.perf_counter()
-    u, signs = network_units(network)
-    problem = ReLUProblem.checked(X, y)
+    u, signs, slope = network_units(network)
+    problem = ReLUProblem.checked(X, y, slope)
     if u.shape[1] != problem.inputs.shape[1]:
         raise ValueError(
             f"`X` must have {u.shape[1]} columns, those of the network, got "
@@ -455,7 +456,9 @@ def _judged(
         return found
     if left <= 0:
         return replace(found, status=Status.LOCAL_OPTIMUM)
-    spare = f"{n_spare} of the units are to spare" if n_spare else "units may be added"
+    spare = "units may be added"
+    if n_spare:
+        spare = f"{n_spare} of the units {'is' if n_spare == 1 else 'are'} to spare"
     if ratio <= 1 + tol:
         why = f"{spare}, and no direction was found in which one helps; that is not proved"
         return replace(found, reason=f"{why}{': ' * bool(found.reason)}{found.reason}")

@@ -14,7 +14,7 @@ from ..measures.labels import COLUMNS, MulticlassComparison
 from ..quantities.formatting import number
 from ..quantities.table import stacked
 from ..training.trajectory import Trajectory
-from .columns import limit_columns, over_classes, training_columns
+from .columns import limit_columns, n_support, over_classes, training_columns
 from .finding import Assumption, Finding, Side, Table
 from .findings import (
     dual_condition,
@@ -131,7 +131,7 @@ def _table(classes: Sequence[int], done: Progressed) -> Table:
             # Narrow, so that eleven columns fit beside each other.
             "objective": number(limit.objective, ".6g"),
             "gap": number(limit.gap, ".1e"),
-            "n_support": f"{int(limit.support.sum())} of {len(limit.dual)}",
+            "n_support": f"{n_support(limit)} of {len(limit.dual)}",
         }
     for label, one in done.trained.items():
         known[str(label)] |= one.comparison.cells() | training_columns(one.trajectory)

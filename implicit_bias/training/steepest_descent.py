@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,6 +17,7 @@ from .._solve import Norm, NormName
 from .batched import per_network
 from .data import GatedData
 from .decay import shrink
+from .margins import n_margins, score_gradient
 from .network_stack import NetworkStack, Rate
 from .steepest_steps import as_matrices, dual_norms, newton_schulz, norms_of, steepest
 from .stepper import log_loss_gradient
@@ -106,13 +106,12 @@ class NormalisedSteps:
 
     def _first_rates(self, batch: GatedData) -> Tensor:
         """Return the rates (B,) at which no margin changes by more than the constant."""
-        stack, n = self._stack, len(batch.y)
+        stack, n = self._stack, n_margins(batch.y)
         largest = self.state["first"].new_zeros(len(stack.weights[0]))
         scores = stack.scores(batch)
-        for sample in np.unique(np.linspace(0, n - 1, min(n, PROBES)).round().astype(int)):
-            chosen = torch.zeros_like(scores)
-            chosen[:, sample] = 1.0
-            gradients = stack.vjp(scores, chosen, keep=True)
+        some = torch.linspace(0, n - 1, min(n, PROBES), device=scores.device).round().long()
+        for chosen in score_gradient(scores.detach()[0], batch.y, some.unique()):
+            gradients = stack.vjp(scores, chosen.expand_as(scores), keep=True)
             largest = torch.maximum(largest, self._over_layers(dual_norms, gradients).sum(0).cpu())
             scores = stack.rescored(scores, batch)
         sizes = self._over_layers(norms_of, stack.weights).amax(0).cpu()
