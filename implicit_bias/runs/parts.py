@@ -10,6 +10,7 @@ from .._solve import MaxMarginProgram, SolverName
 from ..data.sample import Sample
 from ..limits.formulation import Formulation, solve_program
 from ..limits.limit import Limit
+from ..limits.optimiser_norms import Form
 
 if TYPE_CHECKING:
     import torch
@@ -34,6 +35,9 @@ class Parts:
         Its units, contexts or layers, for titles; empty where there is nothing to count.
     gating : callable, optional
         `gating(seed)` returns an unfitted transformer of inputs to gates, if there are gates.
+    form : str, optional
+        How its coefficients follow from its layers, by which the norm that an optimiser induces on
+        them is known: a key of `limits.optimiser_norms.INDUCED`.
     control : bool
         True where the limit is not that of the network but a control.
     """
@@ -42,6 +46,7 @@ class Parts:
     network: Callable[[Sample, int], torch.nn.Module]
     network_name: str
     gating: Callable[[int], Any] | None = None
+    form: Form | None = None
     control: bool = False
     size: str = ""
 

@@ -14,6 +14,7 @@ from ..limits.limit import Limit
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
+from ..measures.own_norm import OwnNorm
 from ..options.resolve import SCHEDULE
 from ..reports.finding import Finding
 from ..reports.findings import compared, evidence, separable_assumptions, trained
@@ -23,6 +24,7 @@ from ..training.trainers import check_trainer
 from ..training.trajectory import Trajectory
 from .fit import STATE, fit
 from .label_agreement import AgreementAhead, agreement_ahead
+from .own_norms import norms_finding, own_norms
 from .parts import Parts
 from .prospects import FOLLOWS, farther_in_words, prospects
 from .setup import SampleSetup
@@ -93,8 +95,9 @@ def train_side_by_side(
 ) -> Iterator[Finding]:
     """Train a network by each trainer in turn, and find how they compare with the limit."""
     found: dict[str, dict[str, Finding]] = {}
+    norms = own_norms(setup, [one.trainer for one in runs], parts, limit)
     for one in runs:
-        for finding in _train_and_compare(one, parts, limit):
+        for finding in _train_and_compare(one, parts, limit, norms):
             of_each = found.setdefault(finding.key, {})
             of_each[one.trainer] = finding
             yield _together(of_each, setup, parts, limit)
@@ -114,19 +117,24 @@ def _together(
     return replace(whole, panels=tuple(panels))
 
 
-def _train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[Finding]:
+def _train_and_compare(
+    one: TrainerRun, parts: Parts, limit: Limit, norms: Mapping[str, OwnNorm]
+) -> Iterator[Finding]:
     """Train a network by one trainer, and find how it compares with the limit."""
+    own = norms.get(one.trainer)
+    euclidean = own is None or own.limit
     setup, network, samples = one.setup, one.network, one.setup.samples
     by = f" by {one.among}" if one.among else ""
     setup.progress.stage(f"training a {parts.network_name}{by} for {setup.settings.n_steps} steps")
     snapshots = plane_snapshots(network, setup.train.X, setup.settings.n_steps)
-    trajectory = _train(one, limit, snapshots)
+    trajectory = _train(one, limit, snapshots, own)
     panels = run_panels(trajectory, limit, _predicted(setup, limit), name=_known_as(parts))
     yield _asked(one, trained(network, trajectory, panels=panels, among=one.among))
     setup.progress.stage("comparing")
     separates = trajectory.smallest_margin[-1] > 0
-    kkt = kkt_distance(network, *setup.train) if separates else None
-    comparison = compare(limit, network, *samples, kkt=kkt)
+    layers = None if own is None or own.limit else _layers(network, own)
+    kkt = kkt_distance(network, *setup.train, norm=layers) if separates else None
+    comparison = compare(limit, network, *samples, kkt=kkt if euclidean else None, own=own)
     state = measure_network(network, *samples, kkt)
     assumptions = separable_assumptions(
         limit, comparison, trajectory, setup.train, setup.options.loss
@@ -134,10 +142,15 @@ def _train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[
     name = parts.formulation.name
     found = compared(limit, name, samples, state, trajectory, comparison, assumptions)
     yield setup.declared(found)
-    known = evidence(limit, comparison, trajectory, **_theory(one, parts))
+    if own is not None:
+        yield norms_finding(one.trainer, norms, network, trajectory, kkt)
+    known = evidence(limit, comparison, trajectory, **_theory(one, parts, own))
     yield Finding.judged(known)
-    own_limit = None if parts.control else limit
-    yield _slow_units(one, own_limit, trajectory, kkt)
+    own_limit = limit if euclidean and not parts.control else None
+    if euclidean:
+        yield _slow_units(one, own_limit, trajectory, kkt)
+    else:
+        yield Finding("slow units", record={"unit_growth": None})
     if snapshots is not None:
         snapshots.take(int(trajectory.step[-1]))
         yield _maps(one, limit, name, snapshots)
@@ -152,9 +165,22 @@ def _train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[
     yield Finding.judged(replace(known, predicted=farther_in_words(ahead)))
 
 
-def _theory(one: TrainerRun, parts: Parts) -> dict[str, Any]:
+def _layers(network: torch.nn.Module, own: OwnNorm) -> dict[str, str]:
+    """Return the norm of each layer by the name of its weights."""
+    names = [name for name, weight in network.named_parameters() if weight.requires_grad]
+    below, last = own.layers
+    each = [below] * (len(names) - 1) + [last] if len(names) > 1 else [below]
+    return dict(zip(names, each, strict=True))
+
+
+def _theory(one: TrainerRun, parts: Parts, norm: OwnNorm | None) -> dict[str, Any]:
     """Return what theory says of a network of this run, and which of several it is."""
     own: dict[str, Any] = {"trainer": one.among}
+    if norm is not None and not norm.induced.exact:
+        reason = f"no theorem names its limit: {norm.induced.described} bounds it alone"
+        return own | {"theory": "none", "reason": reason}
+    if norm is not None and not norm.limit:
+        own |= {"remark": f"of the largest margin in the {norm.induced.described}"}
     if parts.control:
         name = parts.formulation.name
         own |= {"theory": "control", "reason": f"{name} is a control: no network here goes there"}
@@ -171,8 +197,17 @@ def _known_as(parts: Parts) -> str:
     return f"{parts.formulation.name}, a control" if parts.control else PREDICTED
 
 
-def _train(one: TrainerRun, limit: Limit, snapshots: NetworkSnapshots | None) -> Trajectory:
+def _train(
+    one: TrainerRun, limit: Limit, snapshots: NetworkSnapshots | None, own: OwnNorm | None
+) -> Trajectory:
     setup = one.setup
+    distances = Distances(
+        limit,
+        *setup.samples,
+        loss=setup.options.loss,
+        kkt=own is None or own.limit,
+        own=own,
+    )
     return fit(
         setup,
         one.network,
@@ -180,7 +215,7 @@ def _train(one: TrainerRun, limit: Limit, snapshots: NetworkSnapshots | None) ->
         settings=setup.settings,
         X_val=setup.held_out.X,
         gates_val=setup.held_out.gates,
-        observer=Distances(limit, *setup.samples, loss=setup.options.loss),
+        observer=distances,
         callback=snapshots,
         state=f"run-{one.among}.safetensors" if one.among else STATE,
         first=one.first,

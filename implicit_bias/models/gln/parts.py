@@ -27,7 +27,12 @@ __all__ = ["gln", "gln_l2", "shallow_gln"]
 def gln(options: GLNOptions) -> Parts:
     """The GLN beside its limit."""
     return Parts(
-        SVMGLN(options.contexts), _deep(options), "GLN", _contexts(options), size=_size(options)
+        SVMGLN(options.contexts),
+        _deep(options),
+        "GLN",
+        _contexts(options),
+        form="gated layer",
+        size=_size(options),
     )
 
 
@@ -52,7 +57,14 @@ def shallow_gln(options: GLNOptions) -> Parts:
 
         return ShallowGLN(sample.X.shape[1], sample.gates, **start(options, seed))
 
-    return Parts(ContextSVMs(), network, "shallow GLN", _contexts(options), size=_size(options))
+    return Parts(
+        ContextSVMs(),
+        network,
+        "shallow GLN",
+        _contexts(options),
+        form="one layer",
+        size=_size(options),
+    )
 
 
 def _size(options: GLNOptions) -> str:

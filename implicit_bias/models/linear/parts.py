@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...limits.linear import HardMarginSVM
+from ...limits.optimiser_norms import Form
 from ...runs.parts import Parts
 from ...runs.setup import start
 
@@ -34,4 +35,5 @@ def _chain(options: LinearOptions, widths: tuple[int, ...], name: str) -> Parts:
         return DeepLinear(sample.X.shape[1], hidden_widths=widths, **start(options, seed))
 
     size = f"{len(widths) + 1} layers" if widths else ""
-    return Parts(HardMarginSVM(), network, name, size=size)
+    form: Form = "linear layers" if widths else "one layer"
+    return Parts(HardMarginSVM(), network, name, form=form, size=size)

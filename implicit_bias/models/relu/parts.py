@@ -31,4 +31,6 @@ def frelu(options: FReLUOptions) -> Parts:
         return FReLU(sample.X.shape[1], sample.gates.shape[1], **start(options, seed))
 
     size = f"{options.hidden_units} unit{'s' * (options.hidden_units != 1)}"
-    return Parts(SVMFReLU(), network, "frozen-gate ReLU network", gating, size=size)
+    return Parts(
+        SVMFReLU(), network, "frozen-gate ReLU network", gating, form="gated layer", size=size
+    )
