@@ -53,9 +53,13 @@ class LayerNorms:
 
         Raises
         ------
+        TypeError
+            If it is no mapping, or holds something else than norms.
         ValueError
             If there are not norms of these layers and no others.
         """
+        if not isinstance(norm, Mapping):
+            raise TypeError(f"`norm` must map the names of weights to norms, got {norm!r}")
         shapes = [tuple(w.shape) for w in weights.values()]
         if set(norm) != set(weights):
             raise ValueError(
