@@ -11,6 +11,7 @@ from typing import Literal, get_args
 __all__ = [
     "ClassesName",
     "Cutoffs",
+    "DecayName",
     "DeviceName",
     "DtypeName",
     "EngineName",
@@ -51,6 +52,8 @@ PlainInit = Literal["orthogonal", "kaiming"]
 UnitInit = Literal[PlainInit, "balanced"]
 InitName = Literal[UnitInit, "sign", "gaussian"]
 
+# Weight decay as a term of the loss, or beside the step.
+DecayName = Literal["coupled", "decoupled"]
 # Norms on one layer of weights in which a trainer descends, by their names in `solvers.norms`.
 WeightNorm = Literal["l2", "linf", "l1", "spectral"]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .._words import LossName, MarginLoss, WeightNorm, words
+from .._words import DecayName, LossName, MarginLoss, WeightNorm, words
 
 __all__ = [
     "LOSSES",
@@ -52,6 +52,8 @@ class Trainer:
         Momentum of its own, where it has one.
     init_scale : float
         Factor on the initial weights of a network of several layers that it is best begun from.
+    decays : tuple of str
+        Forms of weight decay that may be set, "coupled" and "decoupled".
     batch_size : int
         Default number of samples a step; 0 is the full batch.
     steps : tuple of int
@@ -70,6 +72,7 @@ class Trainer:
     norms: tuple[WeightNorm, WeightNorm] = ("l2", "l2")
     own_momentum: float = 0.0
     init_scale: float = 1.0
+    decays: tuple[DecayName, ...] = ()
     batch_size: int = 0
     steps: tuple[int, ...] = (3000,)
     learning_rates: tuple[float, ...] = ()
@@ -98,6 +101,7 @@ def _steepest(
         own_momentum=own_momentum,
         # What is there at the start goes no sooner than weights grow, which is slow.
         init_scale=0.1,
+        decays=("decoupled",),
         steps=(20000,),
     )
 
@@ -110,6 +114,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             automatic=frozenset({False}),
             takes_momentum=True,
             logarithmic=False,
+            decays=("coupled", "decoupled"),
             # The published GLN experiment (Lippl, Abbott and Chung, appendix A.2).
             batch_size=128,
             steps=(1600, 1600),

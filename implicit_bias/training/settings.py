@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._doors import door
 from .._kinds import is_a, whole_number
-from .._words import LossName, TrainerName
+from .._words import DecayName, LossName, TrainerName, check_word
 from .catalogue import Trainer, check_loss, get_trainer
 
 if TYPE_CHECKING:
@@ -74,6 +74,13 @@ class TrainingSettings:
         thousand.
     momentum : float
         Momentum in [0, 1) of "constant", "normalised", "sign", "spectral" and "coordinate".
+    weight_decay : float
+        lam >= 0 on every weight; 0 is none. It makes the limit finite (`limits.solve_fit`).
+    decay : {"coupled", "decoupled"}
+        "coupled": ``lam ||w||^2 / 2`` is a term of the loss, as of torch.optim.SGD and Adam; of
+        "constant" alone. "decoupled": ``w <- (1 - rate lam) w`` beside every step, as of AdamW;
+        of "constant", for which it is nearly the same, "sign", "signum", "spectral", "coordinate",
+        "muon" and "adam".
     n_checkpoints : int
         Rows of the trajectory at most, spaced logarithmically, the first and last step included.
     random_state : int or numpy Generator
@@ -115,6 +122,8 @@ class TrainingSettings:
     batch_size: int | None = None
     schedule: Phases | None = None
     momentum: float = 0.0
+    weight_decay: float = 0.0
+    decay: DecayName = "coupled"
     n_checkpoints: int = 40
     random_state: int | np.random.Generator = 0
 
@@ -127,6 +136,7 @@ class TrainingSettings:
         object.__setattr__(self, "schedule", phases)
         whole_number("`n_checkpoints`", self.n_checkpoints, least=2)
         check_momentum(self.momentum)
+        _check_decay(self, trainer)
         if not is_a(self.random_state, "Generator"):
             whole_number("random_state", self.random_state, least=0)
         _check_fit(self, trainer)
@@ -243,6 +253,23 @@ def _check_fit(settings: TrainingSettings, trainer: Trainer) -> None:
     if settings.momentum and not trainer.takes_momentum:
         raise ValueError(
             f"trainer {name!r} has a momentum of its own, got momentum={settings.momentum}"
+        )
+
+
+def _check_decay(settings: TrainingSettings, trainer: Trainer) -> None:
+    """Check that the trainer has this form of weight decay."""
+    check_word("decay", settings.decay, DecayName)
+    lam = settings.weight_decay
+    if isinstance(lam, bool) or not isinstance(lam, Real):
+        raise TypeError(f"`weight_decay` must be a number, got {lam!r}")
+    if not 0 <= lam < math.inf:
+        raise ValueError(f"`weight_decay` must be at least 0 and finite, got {lam}")
+    if lam and settings.decay not in trainer.decays:
+        other = " or ".join(f"decay={one!r}" for one in trainer.decays)
+        way = f"give it {other}" if other else "take the trainer 'constant'"
+        raise ValueError(
+            f"trainer {settings.trainer!r} has no {settings.decay} weight decay, got "
+            f"weight_decay={lam}: {way}"
         )
 
 

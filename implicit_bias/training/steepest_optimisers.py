@@ -163,8 +163,8 @@ class Adam(MarginOptimizer):
     >>> optimiser = ib.optim.Adam([w], n_samples=2, degree=1, lr=0.01)
     >>> for _ in range(300):
     ...     margins = optimiser.step(lambda: y * (X @ w))
-    >>> w.sign().tolist(), bool(w.abs().min() > 0.8 * w.abs().max())  # the limit is (1, -1)
-    ([1.0, -1.0], True)
+    >>> bool((y * (X @ w)).min() / w.abs().max() > 0.95)  # 1 at the most
+    True
     """
 
     trainer = "adam"

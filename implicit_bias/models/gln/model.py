@@ -84,7 +84,7 @@ MODELS = (
         options=ShallowGLNOptions,
         parts=f"{__package__}.parts:shallow_gln",
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},
-        variants={**EVERY_CLASS, **PLANE},
+        variants={**EVERY_CLASS, ("classes", "joint"): {"n_train": 100}, **PLANE},
         holds=Holds(
             limit="models.gln.shallow:ShallowGLNLimit", network="networks.shallow_gln:ShallowGLN"
         ),

@@ -40,15 +40,18 @@ class DeepLinearOptions(UnitOptions, LinearOptions):
     depth: int = option(3, "Linear layers.", least=1)
 
 
+JOINT = {"classes": ("joint",)}
 START = Premise(
     name="a start below the loss of zero weights",
     text="the start has no larger loss than weights of 0, and is no saddle",
     known="measured",
+    unless=JOINT,
 )
 SPAN = Premise(
     name="support vectors span",
     text="the support vectors span the inputs, as far as the samples do",
     known="measured",
+    unless=JOINT,
 )
 UNGATED = {"gating": "a linear network has no gates; take gln or frelu for gates that are given"}
 MODELS = (
@@ -63,7 +66,7 @@ MODELS = (
         parts=f"{__package__}.parts:deep_linear",
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "annealed"},
-        variants=EVERY_CLASS,
+        variants={**EVERY_CLASS, ("classes", "joint"): {"depth": 2}},
         holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
     ),
     Model(
