@@ -234,8 +234,8 @@ def compare(
     kkt : KKTDistance, optional
         `kkt_distance` of the network on its training data, if it has been computed already.
     own : OwnNorm, optional
-        The program in the norm that the network's optimiser induces: see `Distances`. Where it is
-        not the limit's, conditions of Euclidean KKT points are not looked at.
+        The program in the norm that the network's optimiser induces: see `Distances`. Where the
+        layers' norms are not Euclidean, conditions of such KKT points are not looked at.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def compare(
     >>> round(found.margin_ratio, 6), round(found.score_cosine, 6), found.agreement
     (1.0, 1.0, 1.0)
     """
-    distances = Distances(limit, train, val, own=own, kkt=own is None or own.limit)
+    distances = Distances(limit, train, val, own=own, kkt=own is None or own.euclidean)
     now = distances(network, kkt=kkt)
     p, q = error_rate(to_numpy(val.y), distances.predicted_scores()), now["error_network"]
     norms, dual_norms = unit_norms(network), now.get("dual_norms", np.empty(0))

@@ -53,6 +53,11 @@ class OwnNorm:
     upper: float = math.inf
     limit: bool = False
 
+    @property
+    def euclidean(self) -> bool:
+        """True for gradient descent, whose KKT points are those of the Euclidean norm."""
+        return self.layers == ("l2", "l2")
+
     def value(self, network: torch.nn.Module) -> float:
         """Return an upper bound of the norm of a network's coefficients; NaN without any."""
         zeta = network_zeta(network)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["norms_finding", "own_norms"]
 
-EUCLIDEAN = ("l2", "l2")
-
 
 def own_norms(
     setup: SampleSetup, trainers: Sequence[str], parts: Parts, limit: Limit
@@ -38,20 +36,16 @@ def own_norms(
     if parts.form is None:
         return {}
     program = parts.formulation.program(*setup.train)
-    one_layer = parts.form != "gated layer"
     n_units = int(limit.zeta.shape[0]) if limit.zeta.ndim > 1 else 1
     image = coefficient_program(program, n_units)
     known: dict[str, OwnNorm] = {}
     for trainer in trainers:
         norms = get_trainer(trainer).norms
         own = OwnNorm(induced_norm(parts.form, norms), image, norms)
-        if norms == EUCLIDEAN or (one_layer and own.induced.norm == "l2"):
-            known[trainer] = replace(
-                own,
-                lower=float(limit.dual_objective),
-                upper=float(limit.objective),
-                limit=norms == EUCLIDEAN,
-            )
+        # The spectral norm of a row is its l2 norm.
+        if own.euclidean or (n_units == 1 and own.induced.norm in ("l2", "spectral")):
+            bounds = float(limit.dual_objective), float(limit.objective)
+            known[trainer] = replace(own, lower=bounds[0], upper=bounds[1], limit=True)
             continue
         alike = [one for one in known.values() if one.induced.norm == own.induced.norm]
         if alike:

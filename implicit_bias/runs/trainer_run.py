@@ -137,7 +137,7 @@ def _train_and_compare(
 ) -> Iterator[Finding]:
     """Train a network by one trainer, and find how it compares with the limit."""
     own = norms.get(one.trainer)
-    euclidean = own is None or own.limit
+    euclidean = own is None or own.euclidean
     setup, network, samples = one.setup, one.network, one.setup.samples
     by = f" by {one.among}" if one.among else ""
     setup.progress.stage(f"training a {parts.network_name}{by} for {setup.settings.n_steps} steps")
@@ -152,7 +152,7 @@ def _train_and_compare(
     setup.progress.stage("comparing")
     separates = trajectory.smallest_margin[-1] > 0
     quick = not classes or n_margins(setup.train.y) <= MOST_MARGINS
-    layers = None if own is None or own.limit else _layers(network, own)
+    layers = None if own is None or euclidean else _layers(network, own)
     kkt = kkt_distance(network, *setup.train, norm=layers) if separates and quick else None
     comparison = compare(limit, network, *samples, kkt=kkt if euclidean else None, own=own)
     state = measure_network(network, *samples, kkt)
