@@ -32,6 +32,7 @@ def gln(options: GLNOptions) -> Parts:
         _deep(options),
         "GLN",
         _contexts(options),
+        form="gated layer",
         size=_size(options),
         decay=Layers(2, gated=True, n_contexts=options.contexts),
     )
@@ -63,7 +64,13 @@ def shallow_gln(options: GLNOptions) -> Parts:
 
     joint = _joint(options, network)
     return Parts(
-        ContextSVMs(), network, "shallow GLN", _contexts(options), joint=joint, size=_size(options)
+        ContextSVMs(),
+        network,
+        "shallow GLN",
+        _contexts(options),
+        form="one layer",
+        joint=joint,
+        size=_size(options),
     )
 
 
