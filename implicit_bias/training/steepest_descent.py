@@ -23,8 +23,8 @@ from .stepper import log_loss_gradient
 
 __all__ = ["ADAM_BETAS", "AdamDescent", "SteepestDescent"]
 
-# No margin changes by more than this in a step, of a network of one layer and of one of several. Ten
-# times as much tears layers that step by signs between samples before they have directions (frozen
+# No margin changes by more than this in a step, of networks of one layer and of several. Ten times
+# as much tears layers that step by signs between samples before they have directions (frozen
 # ReLU gates, 60 digits, 40,000 steps: 0.59 of the margin, not 0.96), and averages that forget a
 # tenth of themselves in a step would keep their oldest gradients, as the loss falls faster.
 CHANGE, CHANGE_OF_LAYERS = 0.3, 0.03

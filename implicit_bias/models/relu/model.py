@@ -99,6 +99,11 @@ MODELS = (
         defaults={"init": "kaiming", **TWO_TRAINERS},
         variants={**ONE_TRAINER, ("data", "quadrants"): {"hidden_units": 2, "cutoffs": "axes"}},
         holds=Holds(limit="limits.frelu:FReLULimit", network="networks.frelu:FReLU"),
+        holds_with={
+            ("classes", "joint"): Holds(
+                limit="limits.multiclass:MulticlassLimit", network="networks.copied:CopiedUnits"
+            )
+        },
     ),
     Model(
         "relu",
