@@ -186,7 +186,10 @@ def broken(part: str, indent: int) -> str:
     """Return a `Literal`, a word a line where it is long."""
     if len(part) + indent + 2 <= WIDTH:
         return part
-    words = part.removeprefix("Literal[").removesuffix("]").split(", ")
+    outer, _, inner = part.partition("Literal[")
+    if outer:  # a sequence of them
+        return f"{outer}{broken(f'Literal[{inner[:-1]}', indent)}]"
+    words = inner.removesuffix("]").split(", ")
     inside, outside = " " * (indent + 4), " " * indent
     return "Literal[\n" + "".join(f"{inside}{word},\n" for word in words) + f"{outside}]"
 

@@ -113,8 +113,37 @@ class _PlainChoices(TypedDict, total=False):
     temperature: float | None
     tol: float
     trainer: (
-        Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed", "newton"]
-        | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed"]]
+        Literal[
+            "adam",
+            "annealed",
+            "constant",
+            "coordinate",
+            "dual",
+            "momentum",
+            "muon",
+            "normalised",
+            "sign",
+            "signum",
+            "smoothed",
+            "spectral",
+            "newton",
+        ]
+        | Sequence[
+            Literal[
+                "adam",
+                "annealed",
+                "constant",
+                "coordinate",
+                "dual",
+                "momentum",
+                "muon",
+                "normalised",
+                "sign",
+                "signum",
+                "smoothed",
+                "spectral",
+            ]
+        ]
     )
     trunk: Literal["trained", "random"]
     trunk_steps: int
@@ -124,7 +153,7 @@ class _PlainChoices(TypedDict, total=False):
 class Choices(_PlainChoices, total=False):
     """Every option of every model, beside `data` and `gating`."""
 
-    classes: Literal["two", "all"]
+    classes: Literal["two", "all", "joint"]
     network: Literal["two-layer", "residual"]
     regime: Literal["rich", "lazy"]
 
@@ -165,7 +194,7 @@ class RunOptions(Choices, UserData, total=False):
 # The model, and the values of the options of which the classes in a report depend.
 if TYPE_CHECKING:
     ModelT = TypeVar("ModelT", bound=ModelName)
-    ClassesT = TypeVar("ClassesT", bound=Literal["two", "all"], default=Literal["two"])
+    ClassesT = TypeVar("ClassesT", bound=Literal["two", "all", "joint"], default=Literal["two"])
     NetworkT = TypeVar(
         "NetworkT", bound=Literal["two-layer", "residual"], default=Literal["two-layer"]
     )
