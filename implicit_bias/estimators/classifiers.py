@@ -79,7 +79,8 @@ class LinearLimitClassifier(LimitClassifier):
         K > 2.
     limit_, limits_ : LinearLimit, tuple of LinearLimit
         Solution and certificate; `limit_` for two classes, or a `MulticlassLimit` jointly. Of rows
-        that repeat they have one; then, and where weights are given, their rows are in an order of their own.
+        that repeat they have one; then, and where weights are given, their rows are in an order of
+        their own.
     dual_ : array of float64, shape (n,)
         Multipliers of the rows as passed; equal rows share theirs. (n, K) jointly, of each sample
         over every other class.

@@ -57,9 +57,8 @@ def test_sparse_inputs_and_two_classes_have_the_programs_of_dense_and_of_today()
     np.testing.assert_allclose(
         sparse.decision_function(csr_array(X)), dense.decision_function(X), atol=1e-12
     )
-    two = [
-        LinearLimitClassifier(multi_class=m).fit(X, LABELS > 0) for m in ("joint", "one-vs-rest")
-    ]
+    kinds = ("joint", "one-vs-rest")
+    two = [LinearLimitClassifier(multi_class=kind).fit(X, LABELS > 0) for kind in kinds]
     np.testing.assert_array_equal(two[0].zeta_, two[1].zeta_)
 
 
@@ -84,5 +83,5 @@ def test_inseparable_classes_fall_back_on_a_ridge_regression_a_class() -> None:
     np.testing.assert_allclose(found.zeta_[failed], each.zeta_[failed], rtol=1e-9)
     with pytest.raises(NotCertified):
         LinearLimitClassifier(multi_class="joint", on_inseparable="raise").fit(doubled, labels)
-    with pytest.raises(ValueError, match="`multi_class`.*'both'"):
+    with pytest.raises(ValueError, match=r"`multi_class`.*'both'"):
         LinearLimitClassifier(multi_class="both").fit(X, LABELS)  # type: ignore[arg-type]

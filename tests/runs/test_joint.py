@@ -90,7 +90,7 @@ def test_held_out_labels_are_those_of_both_predictors(reports) -> None:
     report = reports["linear"]
     limit = labels_of(report.limit.predictor(X_VAL))
     network = labels_of(report.network(torch.tensor(X_VAL)).detach())
-    labels = report.record["multiclass"]
+    labels = json.loads(report.to_json())["multiclass"]
     confusion = np.zeros((K, K), dtype=int)
     np.add.at(confusion, (limit, network), 1)
     assert labels["confusion"] == confusion.tolist()
@@ -151,5 +151,5 @@ def test_the_command_draws_saves_and_states_the_program(tmp_path) -> None:
     saved = MulticlassLimit.load(tmp_path / "run" / "limit.safetensors")
     assert saved.objective == record["limit"]["objective"]
     stated = run(*small, "--program")
-    assert stated.exit_code == 0 and "multi-class hard-margin SVM" in stated.stdout
+    assert stated.exit_code == 0 and "K classes under softmax" in stated.stdout
     assert "360 inequalities" in stated.stdout  # of 40 samples over 9 other classes
