@@ -38,6 +38,8 @@ PROMISED = MappingProxyType(
         "class:ReLUWeights": ".equivalence.weights:ReLUWeights",
         "class:DiagonalCertificate": ".finite_limits.diagonal:DiagonalCertificate",
         "class:DiagonalLimit": ".finite_limits.diagonal:DiagonalLimit",
+        "class:FitLimitCertificate": ".finite_limits.fit:FitLimitCertificate",
+        "class:FitLimit": ".finite_limits.fit:FitLimit",
         "class:KernelLimit": ".kernels.margin:KernelLimit",
         "class:KernelRegressionCertificate": ".kernels.regression:KernelRegressionCertificate",
         "class:KernelRegression": ".kernels.regression:KernelRegression",

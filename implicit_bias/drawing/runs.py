@@ -40,6 +40,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+SHORT = 50.0  # An axis of steps whose ends have a smaller ratio has labels at 1, 2 and 5.
 FAR = 100.0  # Margins beyond this are drawn on a logarithmic axis.
 TICK = 0  # matplotlib's marker "a tick to the left"
 PREDICTED = "predicted limit"
@@ -286,7 +287,9 @@ def _log_curves(
         if not shown.any():
             continue
         first = min(first, float(trajectory.step[shown][0]))
-        ax.plot(trajectory.step[shown], values[shown], color=color, marker=".", label=label)
+        # Not left out: a line across what is not known would say that it is.
+        values = np.where(shown, values, np.nan)
+        ax.plot(trajectory.step, values, color=color, marker=".", label=label)
     ax.set_yscale("log")
     power_ticks(ax)
     ax.set_ylabel(ylabel)
@@ -315,7 +318,14 @@ def step_axis(ax: Axes, last: float, *, first: float = 0.0) -> Axes:
 
     What is known only once data are separated would else leave half of its panel empty.
     """
+    from matplotlib.ticker import NullLocator, ScalarFormatter, SymmetricalLogLocator
+
     ax.set_xscale("symlog", linthresh=1)
+    if first > 1 and last < SHORT * first:
+        # Powers of ten alone would leave an axis with one label or none.
+        ax.xaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter(ScalarFormatter())
+        ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlim(first / 1.5 if first > 1 else -0.15, 1.5 * max(last, 1.0))
     ax.set_xlabel(STEPS)
     return ax

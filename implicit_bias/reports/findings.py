@@ -35,6 +35,7 @@ __all__ = [
     "gating_file",
     "loss_vanishes",
     "network_record",
+    "of_screen",
     "positive_margins",
     "separable_assumptions",
     "shortfall",
@@ -52,7 +53,7 @@ RISE = math.log(10.0)
 SCREEN = (
     "status", "objective", "lower_bound", "gap", "margin_ratio", "zeta_cosine", "agreement",
     "val_accuracy", "largest_dual_norm", "log_inverse_loss", "limit_seconds", "n_live",
-    "n_support", "kkt_residual",
+    "n_support", "separation_bound", "kkt_residual",
 )  # fmt: skip
 # Of weights of 0, whose margins over k other classes are 0.
 LOG_LOSS_AT_0 = {"logistic": lambda k: math.log(math.log1p(k)), "exponential": math.log}
@@ -89,7 +90,7 @@ def solved(limit: MarginLimit, name: str) -> Finding:
             ),
         ),
         row=cells,
-        sides=(Side(name, {"status": limit.status.name, **cells}, predicted=True),),
+        sides=(Side(name, _alone(limit, cells), predicted=True),),
         objects={"limit": limit},
         **_of_limit(limit, name, record),
     )
@@ -172,8 +173,8 @@ def compared(
         ),
         assumptions=assumptions,
         sides=(
-            Side(name, _of_screen(sides[0]), predicted=True),
-            Side("network", _of_screen(comparison.cells() | sides[1])),
+            Side(name, of_screen(sides[0]), predicted=True),
+            Side("network", of_screen(comparison.cells() | sides[1])),
         ),
         objects={"limit": limit, "comparison": comparison},
         row=limit_columns(limit, name)
@@ -427,7 +428,20 @@ def _rows(
     )
 
 
-def _of_screen(values: Mapping[str, Any]) -> dict[str, Any]:
+def _alone(limit: MarginLimit, cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the first screen shows of a limit that no network stands beside."""
+    counts = {
+        "n_support": f"{int(limit.support.sum())} of {len(limit.dual)}",
+        "n_live": f"{int(limit.live.sum())} of {len(limit.live)}" if len(limit.live) > 1 else None,
+    }
+    if limit.status is Status.NOT_SEPARABLE:
+        # Coefficients that do not separate have no norm per margin: the proof has.
+        proof = {"separation_bound": limit.to_dict().get("separation_bound")}
+        return of_screen({"status": limit.status.name, **proof, "n_support": counts["n_support"]})
+    return of_screen({"status": limit.status.name, **cells, **counts})
+
+
+def of_screen(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the first screen shows, in its order; a status only where it is no good news."""
     shown = SCREEN if values.get("status") != Status.SOLVED.name else SCREEN[1:]
     known = {name: values[name] for name in shown if values.get(name) is not None}

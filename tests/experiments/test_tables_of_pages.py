@@ -104,3 +104,32 @@ def test_which_local_optima_relu_networks_reach() -> None:
 def _per_cent(shares: pd.Series) -> str:
     least, most = (f"{100 * share:.2g}" for share in (shares.min(), shares.max()))
     return least if least == most else f"{least} - {most}"
+
+
+def test_heads_by_descent_beside_their_limits() -> None:
+    frame = rows("heads_descent")
+    assert (frame.status == "SOLVED").all()
+    for one in frame.itertuples():
+        line = [
+            f"{one.share:g}", str(one.exit), one.kind, _short(f"{one.error_bound:.0e}"),
+            *(f"{value:.3f}" for value in (one.accuracy_limit, one.accuracy, one.anytime_limit,
+                                           one.anytime, one.agreement)),
+            f"{math.degrees(one.angle):.0f}",
+            "-" if math.isnan(one.excess) else _short(f"{one.excess:.1e}"),
+            "-" if math.isnan(one.margin_ratio) else f"{one.margin_ratio:.3f}",
+        ]  # fmt: skip
+        assert line in lines("heads.md"), line
+
+
+def _short(number: str) -> str:
+    return number.replace("e-0", "e-")
+
+
+def test_students_of_all_digits_at_two_temperatures() -> None:
+    frame = rows("student_temperatures")
+    assert (frame.path_error < 0.007).all() and (frame.n_steps == 10_100).all()
+    assert frame.risk_limit.round(3).eq(0.027).all()
+    for one in frame.itertuples():
+        line = [f"{one.temperature:g}", f"{one.limit_error:.2f}", f"{one.score_cosine:.3f}",
+                f"{100 * one.agreement:.1f} %", f"{100 * one.risk:.1f} %"]  # fmt: skip
+        assert_has("distillation.md", line)

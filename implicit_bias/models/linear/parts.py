@@ -50,8 +50,8 @@ def deep_linear(options: DeepLinearOptions) -> Parts:
 DESCENT = (
     "directional limit of a linear predictor of K classes under softmax is the multi-class "
     "hard-margin SVM (Soudry et al., The implicit bias of gradient descent on separable data; "
-    "Ravi, Scott, Soudry and Wang, The implicit bias of gradient descent on separable multiclass "
-    "data)",
+    "Ravi, Scott, Soudry and Wang, The implicit bias of gradient descent on separable "
+    "multiclass data)",
     "Ravi, Scott, Soudry and Wang 2024",
 )
 STEEPEST = (

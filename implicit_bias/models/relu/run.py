@@ -155,9 +155,9 @@ def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Itera
     setup.progress.stage("comparing")
     comparison = compare_relu(limits, network, *views)
     yield _compared(machines, comparison)
-    yield find_neurons(setup, network, limits.lc, RELU_SVMS["lc"], local)
-    # Its place is before the maps, whenever it is known.
+    # Its place is before the pictures in the plane, whenever it is known.
     yield Finding("frozen", record={"frozen": None})
+    yield find_neurons(setup, network, limits.lc, RELU_SVMS["lc"], local)
     if snapshots is not None and limits.lc.certificate.proves_separability():
         snapshots.take(int(trajectory.step[-1]))
         row = relu_map_row(limits.lc, network, snapshots, setup.train)

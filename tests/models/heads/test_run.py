@@ -68,6 +68,14 @@ def test_few_samples_are_interpolated_and_training_comes_to_every_limit(trainer,
     assert one.score_cosine > 0.97
 
 
+def test_steps_that_lead_away_from_a_minimiser_are_not_said_to_be_too_few() -> None:
+    small = {"n_train": 30, "n_val": 20, "hidden_units": 4, "depth": 1, "trunk_steps": 10}
+    how = {"share": 0, "trainer": "constant", "steps": (30,), "momentum": 0.0}
+    for rate, way in ((30.0, "a smaller `--learning-rate`"), (0.01, "more `--steps`")):
+        report = ib.run("heads", **small, **how, learning_rate=(rate,))
+        assert report.failure is None and f"so give {way}" in report.row()["verdict_sentence"]
+
+
 def test_hard_labels_alone_lead_along_the_joint_direction_far_enough_to_see() -> None:
     report = ib.run(
         "heads", n_train=80, n_val=300, share=1, hidden_units=16, exits=(2,), steps=1000

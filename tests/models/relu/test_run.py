@@ -160,7 +160,7 @@ def test_gates_in_which_the_data_are_not_separable_are_reported_with_3() -> None
 
 def test_every_table_names_what_it_is_about_within_the_width() -> None:
     found = report()
-    network, local, machines, neurons, frozen = found.tables
+    network, local, machines, frozen, neurons = found.tables
     assert local.columns == ("", "value") and "certified local optimum" in local.title
     assert neurons.columns == ("", "SVM-LC", "local limit") and neurons.title.startswith(
         "neurons of the network"
@@ -213,9 +213,9 @@ def test_the_picture_has_the_maps_of_the_plane_and_the_freeze() -> None:
     shallow, plane = axes(), axes(data="quadrants", depth=3)
     assert list(shallow)[-6:] == [
         gates,
-        next(title for title in shallow if title.startswith("local limit: ")),
-        *(f"{name}: where it bends" for name in ("network", "SVM-LC", "local limit")),
+        next(title for title in shallow if ", gap " in title),
         "frozen copy: 1 - margin ratio",
+        *(f"{name}: where it bends" for name in ("network", "SVM-LC", "local limit")),
     ]
     legend = shallow[gates].get_legend().get_texts()
     assert [text.get_text() for text in legend] == ["a copy freezes them at 50"]
