@@ -11,6 +11,7 @@ from typing import Literal, get_args
 __all__ = [
     "ClassesName",
     "Cutoffs",
+    "DecayName",
     "DeviceName",
     "DtypeName",
     "EngineName",
@@ -23,15 +24,19 @@ __all__ = [
     "PacedTrainer",
     "PlainInit",
     "SoftLoss",
+    "SteepestTrainer",
     "TrainerName",
     "UnitInit",
+    "WeightNorm",
     "check_word",
     "words",
 ]
 
 # Gradient methods, and those whose steps follow gradient flow at a pace of their own.
 PacedTrainer = Literal["normalised", "momentum"]
-MarginTrainer = Literal["constant", PacedTrainer, "dual", "annealed", "smoothed"]
+# And those of steepest descent in a norm other than the Euclidean one, or with its momentum.
+SteepestTrainer = Literal["sign", "spectral", "coordinate", "signum", "muon", "adam"]
+MarginTrainer = Literal["constant", PacedTrainer, "dual", "annealed", "smoothed", SteepestTrainer]
 # And one for losses that have a least value.
 TrainerName = Literal[MarginTrainer, "newton"]
 
@@ -47,6 +52,11 @@ PlainInit = Literal["orthogonal", "kaiming"]
 UnitInit = Literal[PlainInit, "balanced"]
 InitName = Literal[UnitInit, "sign", "gaussian"]
 
+# Weight decay as a term of the loss, or beside the step.
+DecayName = Literal["coupled", "decoupled"]
+# Norms on one layer of weights in which a trainer descends, by their names in `solvers.norms`.
+WeightNorm = Literal["l2", "linf", "l1", "spectral"]
+
 DtypeName = Literal["float32", "float64"]
 DeviceName = Literal[
     "cpu", "cuda", "mps", "xpu",
@@ -59,6 +69,8 @@ EngineName = Literal["joblib", "dask", "slurm"]
 Cutoffs = Literal["median", "random", "axes"]
 OnInseparable = Literal["warn", "raise"]
 ClassesName = Literal["two", "all"]
+# "all": each of them against the rest; "joint": all of them by one network and its softmax.
+SeparableClasses = Literal["two", "all", "joint"]
 Experts = Literal["linear", "constant"]
 
 

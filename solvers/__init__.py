@@ -36,6 +36,7 @@ from .design import GatedDesign
 from .dispatch import SOLVERS, solve
 from .hinge_program import HingeCertificate, HingeProgram, certify_hinge
 from .hinge_rows import HingeSolution, solve_hinge
+from .images import GatedRows, RelativeMargins, Rows
 from .kernel_path import solve_kernel
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .least_squares import (
@@ -49,6 +50,10 @@ from .least_squares import (
 )
 from .memory import require_memory
 from .nested import solve_nested
+from .norm_cvxpy import norm_expression
+from .norm_program import NormProgram, NormSolution, certify_norm, conclude_norm
+from .norm_routes import solve_norm, solver_of
+from .norms import Norm, NormName
 from .one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
 from .programs import MaxMarginProgram
 from .settings import Progress, Settings, SolverName
@@ -66,6 +71,7 @@ __all__ = [
     "DenseArray",
     "FitCertificate",
     "GatedDesign",
+    "GatedRows",
     "HingeCertificate",
     "HingeProgram",
     "HingeSolution",
@@ -75,8 +81,14 @@ __all__ = [
     "LeastSquaresSolution",
     "MaxMarginProgram",
     "MomentLeastSquares",
+    "Norm",
+    "NormName",
+    "NormProgram",
+    "NormSolution",
     "NotCertified",
     "Progress",
+    "RelativeMargins",
+    "Rows",
     "SOLVERS",
     "SampledLeastSquares",
     "Settings",
@@ -90,9 +102,12 @@ __all__ = [
     "certify_fit",
     "certify_hinge",
     "certify_kernel",
+    "certify_norm",
     "conclude",
+    "conclude_norm",
     "is_torch_array",
     "iterate_one_vs_rest",
+    "norm_expression",
     "one_vs_rest_programs",
     "refuse_disguised",
     "refuse_masked",
@@ -115,7 +130,9 @@ __all__ = [
     "solve_kernel",
     "solve_least_squares",
     "solve_nested",
+    "solve_norm",
     "solve_one_vs_rest",
+    "solver_of",
     "support_vectors",
     "to_cvxpy",
     "to_numpy",

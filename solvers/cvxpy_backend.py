@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = [
     "inseparability_program",
     "primal_program",
+    "require_conic",
+    "run_problem",
     "solve_cvxpy",
     "to_cvxpy",
 ]
@@ -184,12 +186,12 @@ def solve_cvxpy(program: MaxMarginProgram, settings: Settings, name: str) -> Sol
     scale = program.data_scale(array_namespace(program.y).ones_like(program.y)) / program.n_samples
     scaled = replace(program, design=replace(program.design, X=program.design.X / (scale or 1.0)))
     problem, zeta = primal_program(scaled, squared=not conic)
-    iterations = _run(problem, name, settings)
+    iterations = run_problem(problem, name, settings)
     primal, dual = _like(program, zeta.value), _like(program, problem.constraints[0].dual_value)
     if primal is None or not certify(program, primal).proves_separability():
         problem, lam = inseparability_program(scaled)
         # A quadratic solver cannot state this program; cvxpy's own default conic solver can.
-        iterations += _run(problem, name if conic else "CLARABEL", settings)
+        iterations += run_problem(problem, name if conic else "CLARABEL", settings)
         dual = _like(program, lam.value)
         if dual is not None:
             dual = cancel_blocks(program, array_namespace(dual).clip(dual, min=0.0))
@@ -224,24 +226,52 @@ def _takes_norms(name: str, program: MaxMarginProgram) -> bool:
     ValueError
         If it takes neither, with the solvers that do.
     """
-    import cvxpy as cp
-    from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
+    from cvxpy.reductions.solvers.defines import SOLVER_MAP_QP
 
-    def conic(other: str) -> bool:
-        """Return whether cvxpy hands second-order cones to a solver of that name."""
-        interface = SOLVER_MAP_CONIC.get(other)
-        return interface is not None and cp.SOC in interface.SUPPORTED_CONSTRAINTS
+    _require_installed(name)
+    if not _conic(name) and (name not in SOLVER_MAP_QP or program.n_groups > 1):
+        accepted = "quadratic programs, of one group only" if name in SOLVER_MAP_QP else "no norms"
+        raise ValueError(
+            f"cvxpy:{name} takes {accepted}, and this program has {program.n_groups} groups: use "
+            f"a conic solver, one of {', '.join(_conic_solvers())}, or 'interior-point'"
+        )
+    return _conic(name)
+
+
+def require_conic(name: str) -> None:
+    """Refuse the name of a cvxpy solver that is not installed, or takes no second-order cones.
+
+    Raises
+    ------
+    ValueError
+        With the solvers that do.
+    """
+    _require_installed(name)
+    if not _conic(name):
+        raise ValueError(f"cvxpy:{name} takes no norms: use one of {', '.join(_conic_solvers())}")
+
+
+def _require_installed(name: str) -> None:
+    import cvxpy as cp
 
     installed = cp.installed_solvers()
     if name not in installed:
         raise ValueError(f"cvxpy has no solver {name!r} installed; it has {', '.join(installed)}")
-    if not conic(name) and (name not in SOLVER_MAP_QP or program.n_groups > 1):
-        accepted = "quadratic programs, of one group only" if name in SOLVER_MAP_QP else "no norms"
-        raise ValueError(
-            f"cvxpy:{name} takes {accepted}, and this program has {program.n_groups} groups: use "
-            f"a conic solver, one of {', '.join(filter(conic, installed))}, or 'interior-point'"
-        )
-    return conic(name)
+
+
+def _conic(name: str) -> bool:
+    """Return whether cvxpy hands second-order cones to a solver of that name."""
+    import cvxpy as cp
+    from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC
+
+    interface = SOLVER_MAP_CONIC.get(name)
+    return interface is not None and cp.SOC in interface.SUPPORTED_CONSTRAINTS
+
+
+def _conic_solvers() -> list[str]:
+    import cvxpy as cp
+
+    return list(filter(_conic, cp.installed_solvers()))
 
 
 # Names that each solver has for its tolerances and its limit on iterations.
@@ -259,7 +289,7 @@ DEFAULT_LIMITS = {"CLARABEL": 200, "ECOS": 200, "SCS": 200_000, "OSQP": 200_000}
 SAFETY = 0.1
 
 
-def _run(problem: cvxpy.Problem, name: str, settings: Settings) -> int:
+def run_problem(problem: cvxpy.Problem, name: str, settings: Settings) -> int:
     """Solve in place and count iterations; certificates judge the outcome, not cvxpy's status."""
     import cvxpy as cp
 

@@ -63,6 +63,12 @@ class Status(Enum):
         "contradictory samples among those with positive multipliers, drop samples, or use a "
         "predictor that tells more of them apart",
     )
+    NOT_INTERPOLABLE = (
+        6,
+        "not interpolable: multipliers nu in the kernel of the features' transpose, with <y, nu> "
+        "above 0, prove that no coefficients give these targets. Give a `penalty`, look for equal "
+        "samples of different targets, or use features that tell more samples apart",
+    )
     # Points to which training is heading.
     LOCAL_OPTIMUM = (
         0,

@@ -128,10 +128,12 @@ def test_solvers_load_torch_and_cvxpy_only_where_they_use_them() -> None:
 
 
 # Where programs are stated for cvxpy: the standard form, and what the formulations state.
-LITERAL = {"solvers/cvxpy_backend.py", "implicit_bias/limits/literal.py"}
+LITERAL = {
+    "solvers/cvxpy_backend.py", "solvers/norm_cvxpy.py", "implicit_bias/limits/literal.py",
+}  # fmt: skip
 
 
-def test_cvxpy_is_imported_in_two_modules_when_a_program_is_stated() -> None:
+def test_cvxpy_is_imported_in_few_modules_when_a_program_is_stated() -> None:
     users = offenders(modules("solvers", "implicit_bias"), {"cvxpy"}, typing_only=False)
     assert {line.split()[0] for line in users} == LITERAL
     assert offenders(modules("implicit_bias"), {"cvxpy"}, lazy=False, typing_only=False) == []
@@ -146,7 +148,8 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 # that file may name, "." for its own folder. Lazy imports count, those for type checkers do not.
 BELOW_MODELS = (
     "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "local_limits.*",
-    "relu_limits.*", "networks.*", "training.*", "measures.*", "equivalence.*", "drawing.*",
+    "relu_limits.*", "finite_limits.*", "networks.*", "training.*", "measures.*", "equivalence.*",
+    "drawing.*",
     "options.*", "quantities.*", "reports.*", "runs.*",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -170,7 +173,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("kernels/tangent.py", (".", "_solve", "data.*", "training.data", "networks.protocols")),
     ("kernels/*.py", (".", "_solve", "data.*", "limits.literal", "limits.predictors",
                       "limits.result")),
-    ("training/*.py", (".", "networks.*")),
+    ("training/*.py", (".", "_solve", "networks.*")),
     # By its values alone: recognition knows no program and no theory.
     ("recognition/*.py", (".", "_solve", "data.arrays", "networks.adapted", "training.data")),
     ("measures/fit/*.py", (".", "networks.*", "training.*")),
@@ -182,6 +185,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     # Of a network they read the weights, and give a limit back as one.
     ("relu_limits/*.py", (".", "_solve", "data.arrays", "limits.literal", "limits.predictors",
                           "limits.result", "networks.relu")),
+    ("finite_limits/*.py", (".", "_solve", "data.arrays", "limits.*")),
     ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
                       "relu_limits.limit",
                       "training.trajectory", "training.network_snapshots")),
@@ -189,7 +193,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("reports/*.py", (".", "_solve", "data.sample", "gates.gating", "limits.*",
                       "local_limits.limit", "measures.*", "drawing.*", "options.choices",
                       "training.settings", "training.trajectory")),
-    ("runs/*.py", (".", "_solve", "_version", "data.*", "gates.*", "limits.*", "training.*",
+    ("runs/*.py", (".", "_solve", "_version", "data.*", "gates.*", "limits.*", "finite_limits.*",
+                   "training.*",
                    "measures.*", "equivalence.*", "networks.protocols", "drawing.*", "options.*",
                    "reports.*")),
     ("run_model.py", (*BELOW_MODELS, "models")),  # the one that looks a model up

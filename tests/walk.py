@@ -157,6 +157,7 @@ if hasattr(network, "gradient_factors"):
         for name, (arguments, gates) in {
             "DGN": ("3, widths=(2, 2)", "np.ones((3, 4))"),
             "DeepLinear": ("3, hidden_widths=(2,)", "None"),
+            "networks.DiagonalLinear": ("3", "None"),
             "FReLU": ("3, 2", "np.ones((3, 2))"),
             "GLN": ("3, 2, 2", "np.zeros((3, 2), dtype=int)"),
             "ReLU": ("3, 2", "None"),
@@ -261,6 +262,15 @@ ib.limits.certify_constrained(program, problem).proves_optimality(1e-6, 1e-6)
     "limits.ContextPredictor.decision_function": """
 ib.limits.ContextPredictor(np.ones((1, 2, 2))).decision_function(np.eye(2), np.array([[0], [1]]))
 """,
+    **dict.fromkeys(
+        (f"limits.EffectiveStart{method}" for method in ("", ".__call__", ".load_state_dict")),
+        """
+network = ib.networks.DiagonalLinear(2)
+observer = ib.limits.EffectiveStart(network)
+observer(network)
+observer.load_state_dict(observer.state_dict())
+""",
+    ),
     "limits.GLNL2Limit.norm_of": """
 limit = ib.solve_gln_l2_svm(np.eye(2), np.array([1.0, -1.0]), np.array([[0], [1]]), n_contexts=2)
 limit.norm_of(limit.zeta)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._doors import door, parameters
-from .._kinds import sequence, series, signed
+from .._kinds import anything, sequence, series, signed
 from .._shown import Shown
 from .._solve import require_real, require_shape
 from .arrays import Floats
@@ -81,8 +81,21 @@ class ClassDataset(Shown):
     @property
     def description(self) -> str:
         """One line: source, scaling, classes, sizes."""
-        named = {k: f"{k} ({self.names[k]})" if k in self.names else str(k) for k in self.classes}
-        return self._described("classes " + ", ".join(named.values()))
+        named = [f"{k} ({self.names[k]})" if k in self.names else str(k) for k in self.classes]
+        first, last = self.classes[0], self.classes[-1]
+        if not self.names and 2 < len(named) == last - first + 1:
+            named = [f"{first}-{last}"]
+        return self._described("classes " + ", ".join(named))
+
+    @door(labels=anything)
+    def rows(self, labels: ArrayLike) -> Floats:
+        """Return labels (n,) as rows (n, K) with a one at each sample's class, else zeros.
+
+        They are what a network with a score a class is trained on.
+        """
+        known = np.asarray(labels)
+        rows: Floats = (known[:, None] == np.array(self.classes)).astype(np.float64)
+        return rows
 
     @door(label=signed)
     def name_of(self, label: int) -> str:

@@ -18,7 +18,9 @@ class _Parts(NamedTuple):
 
 
 class Sample(_Parts):
-    """Inputs (n, D) or (n, ...), labels (n,) in {-1, +1}, gates (n, ...) of one part of the data.
+    """Inputs (n, D) or (n, ...), labels, gates (n, ...) of one part of the data.
+
+    Labels are (n,) in {-1, +1}, or rows (n, K) of K classes with a one at each sample's own.
 
     A tuple of these three with equal numbers of rows, checked when it is made.
 
@@ -31,7 +33,7 @@ class Sample(_Parts):
     Raises
     ------
     ValueError
-        If `y` is not one label a row of `X`, or `gates` not one row a row of `X`.
+        If `y` is not one label or class a row of `X`, or `gates` not one row a row of `X`.
 
     Examples
     --------
@@ -44,11 +46,19 @@ class Sample(_Parts):
 
     def __new__(cls, X: Any, y: Any, gates: Any = None) -> Self:
         n, labels = len(X), np.asarray(to_numpy(y))
-        if labels.shape != (n,) or not np.isin(labels, (-1, 1)).all():
+        of_two = labels.shape == (n,) and np.isin(labels, (-1, 1)).all()
+        if not (of_two or _are_rows(labels, n)):
             raise ValueError(
                 f"`y` must have shape ({n},) and values in {{-1, +1}}, got shape {labels.shape}: "
-                "one label a row of X; map two classes with 2 * (y == a) - 1"
+                "one label a row of X; map two classes with 2 * (y == a) - 1, and give K classes "
+                "as the rows np.eye(K)[labels]"
             )
         if gates is not None and len(gates) != n:
             raise ValueError(f"`gates` must have {n} rows, one a row of X, got {len(gates)}")
         return super().__new__(cls, X, y, gates)
+
+
+def _are_rows(labels: Any, n: int) -> bool:
+    """Return whether labels are rows (n, K) of K >= 2 classes, with a single one each."""
+    shaped = labels.ndim == 2 and len(labels) == n and labels.shape[1] >= 2
+    return bool(shaped and np.isin(labels, (0, 1)).all() and (labels.sum(axis=1) == 1).all())

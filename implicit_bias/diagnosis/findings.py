@@ -199,7 +199,7 @@ def network_finding(
 STATED = ("separable", "homogeneous", "fixed gates", "exponential-like loss", "loss to 0",
           "dual norms at most 1")  # fmt: skip
 # Those about steps; the others are about what they converge to.
-OF_STEPS = ("gradient flow", "the theorem's steps", "full batches")
+OF_STEPS = ("gradient flow", "step rule and size", "full batches")
 
 
 def _open_premises(premises: Sequence[Premise]) -> list[Assumption]:

@@ -14,6 +14,7 @@ from .._pictures import draw
 from .._solve import to_numpy
 from ..data.sample import Sample
 from ..limits.limit import Limit
+from ..limits.multiclass import MulticlassLimit
 from ..quantities.measured import Measured, derived, part, quantity
 from .distances import Distances
 from .kkt import KKTDistance
@@ -23,6 +24,7 @@ from .scalars import (
     accuracy,
     dead_units,
     error_rate,
+    sample_margins,
     scores,
     unit_norms,
     wrongly_small,
@@ -177,7 +179,7 @@ class Comparison(Measured, eq=True):
             return "a saddle: stationary, but with a dual norm above 1"
         if self.kkt_residual < 1 - NEAR:
             return "stationary, but multipliers reach beyond the margin: the loss has to fall"
-        return "time: the weights are not stationary yet"
+        return "the weights are not stationary yet"
 
     @door()
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -210,7 +212,7 @@ class Comparison(Measured, eq=True):
 
 @door()
 def compare(
-    limit: Limit,
+    limit: Limit | MulticlassLimit,
     network: torch.nn.Module,
     train: Sample,
     val: Sample,
@@ -259,7 +261,8 @@ def compare(
     known = len(dual_norms) > 0 and not np.isnan(dual_norms).any()
     return Comparison(
         **{name: now[name] for name in _FROM_DISTANCES},
-        agreement_independent=p * q + (1 - p) * (1 - q),
+        # Two wrong labels of K classes need not agree.
+        agreement_independent=p * q + (1 - p) * (1 - q) if np.ndim(val.y) == 1 else math.nan,
         error_limit=p,
         n_units=len(norms),
         dead_units=tuple(dead_units(norms).tolist()),
@@ -304,7 +307,7 @@ def measure_network(
     trained = scores(network, train)
     norms = unit_norms(network)
     group_norm = float(norms.sum()) if len(norms) else math.nan
-    smallest = float((to_numpy(train.y) * trained).min())
+    smallest = float(sample_margins(to_numpy(train.y), trained).min())
     return NetworkState(
         smallest_margin=smallest,
         group_norm=group_norm,
@@ -326,4 +329,5 @@ def _numbered(units: tuple[int, ...]) -> str:
 
 
 def _n_support(multipliers: NDArray[np.float64]) -> int:
-    return int(np.sum(multipliers > NO_SUPPORT * multipliers.max()))
+    known = multipliers > NO_SUPPORT * multipliers.max()
+    return int(np.sum(known.any(axis=1) if known.ndim == 2 else known))

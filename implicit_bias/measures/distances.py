@@ -17,12 +17,12 @@ from ..gates.changes import gate_changes
 from ..networks.adapted import with_gates
 from ..networks.protocols import HasGates, HasImbalance
 from ..training.data import GatedData, place_data
+from ..training.margins import loss_margins
 from ..training.objectives import get_logarithm, log_mean_loss
 from .kkt import KKTDistance
 from .scalars import (
     above_one,
     agreement,
-    cosine,
     dead_units,
     error_rate,
     kkt_where_separated,
@@ -30,6 +30,8 @@ from .scalars import (
     network_norm,
     network_zeta,
     placed_scores,
+    sample_margins,
+    score_cosine,
     unit_norms,
     wrongly_small,
     zeta_cosine,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     import torch
 
     from ..limits.limit import Limit
+    from ..limits.multiclass import MarginLimit, MulticlassLimit
 
 __all__ = ["Distances"]
 
@@ -51,13 +54,13 @@ class Distances:
 
     Parameters
     ----------
-    limit : Limit or None
+    limit : Limit, MulticlassLimit or None
         A solved limit. None where no theorem names one (a ReLU network on general data): what
         compares with it is left out, what the network alone decides is measured.
     train, val : Sample
         Data with the gates that limit and network use.
     loss : {"logistic", "exponential"}
-        Loss that defines the smoothed margin.
+        Loss that defines the smoothed margin; of K classes "logistic" is softmax's cross-entropy.
     kkt : bool
         Fit multipliers at every call. Everything else costs little more than a forward pass; the
         fit grows like the cube of the number of samples: milliseconds for hundreds of them,
@@ -80,6 +83,7 @@ class Distances:
     ==================== ==========================================================================
     margin_ratio         smallest margin per unit of the limit's norm, times the certified lower
                          bound of the optimum: at most 1
+                         (of K classes margins are relative, f_y - f_k)
     smooth_margin_ratio  the same of :math:`-\log \sum_n \ell(m_n)`, which lies below the smallest
                          margin (for the logistic loss once margins are above 1 or so)
     network_norm         norm of the coefficients in the limit's norm
@@ -124,7 +128,7 @@ class Distances:
     @door()
     def __init__(
         self,
-        limit: Limit | None,
+        limit: Limit | MulticlassLimit | None,
         train: Sample,
         val: Sample,
         *,
@@ -148,15 +152,16 @@ class Distances:
         """Measure `network`; `kkt` is its KKT distance if that is known already."""
         train, val = self._place(network)
         network = with_gates(network)
-        margins = to_numpy(train.y.double()) * placed_scores(network, train)
+        known = placed_scores(network, train)
+        margins = sample_margins(to_numpy(train.y.double()), known)
         if kkt is None and self._fit:
             kkt = kkt_where_separated(network, train, margins)
         values: Values = {}
         if self._limit is not None:
-            values |= self._beside_the_limit(self._limit, network, margins)
+            values |= self._beside_the_limit(self._limit, network, train.y, known, margins)
         trained = placed_scores(network, val)
         if self._predicted is not None:
-            values["score_cosine"] = cosine(self._predicted, trained)
+            values["score_cosine"] = score_cosine(self._predicted, trained)
             values["agreement"] = agreement(self._predicted, trained)
         values["error_network"] = error_rate(to_numpy(val.y.double()), trained)
         values["kkt_cosine"] = math.nan if kkt is None else kkt.cosine
@@ -203,11 +208,19 @@ class Distances:
         assert self._placed is not None
         return self._placed
 
-    def _beside_the_limit(self, limit: Limit, network: torch.nn.Module, margins: Array) -> Values:
+    def _beside_the_limit(
+        self,
+        limit: MarginLimit,
+        network: torch.nn.Module,
+        y: torch.Tensor,
+        known: Array,
+        margins: Array,
+    ) -> Values:
         import torch
 
         norm = network_norm(limit, network)
-        log_sum = float(log_mean_loss(torch.tensor(margins), self._loss)) + math.log(len(margins))
+        of_loss = loss_margins(torch.tensor(known), y.double().cpu())
+        log_sum = float(log_mean_loss(of_loss, self._loss)) + math.log(len(margins))
         return {
             "margin_ratio": margin_ratio(float(margins.min()), norm, limit),
             "smooth_margin_ratio": margin_ratio(-log_sum, norm, limit),
@@ -251,7 +264,7 @@ def _direction(network: torch.nn.Module) -> Array:
     return unit / (float(np.linalg.norm(unit)) or 1.0)
 
 
-def _predict(limit: Limit, sample: Sample) -> Array:
+def _predict(limit: MarginLimit, sample: Sample) -> Array:
     if not limit.certificate.proves_separability():
         raise ValueError(
             f"the limit is {limit.status.name} and has no coefficients to compare a network with: "
@@ -265,7 +278,7 @@ def _predict(limit: Limit, sample: Sample) -> Array:
     return predicted
 
 
-def _units(norms: Array, kkt: KKTDistance | None, limit: Limit | None) -> Values:
+def _units(norms: Array, kkt: KKTDistance | None, limit: MarginLimit | None) -> Values:
     if len(norms) == 0:
         return {}
     dual_norms = np.full(len(norms), math.nan)

@@ -15,9 +15,11 @@ from torch import Tensor
 
 from .._doors import door, result
 from ..networks.adapted import with_gates
-from ..networks.protocols import HasDualNorms, check_homogeneous
+from ..networks.protocols import HasDualNorms, check_homogeneous, check_scores
+from ..networks.relative import RelativeScores, pair_gates
 from ..quantities.measured import Measured, derived, part, quantity
 from ..training.data import GatedData, Inputs, place_data
+from ..training.margins import are_classes
 from .fit.exchange import exchange_fit
 from .fit.gradients import (
     combined_gradient,
@@ -82,7 +84,9 @@ class KKTDistance(Measured):
         "depend on the scale of the data; residual and complementarity do not.",
     )
     delta: float = quantity("  its delta", doc="The largest ``lam_n (m_n - 1)``.")
-    multipliers: Array = part("(n,) multipliers lam, read-only.")
+    multipliers: Array = part(
+        "(n,) multipliers lam, of K classes (n, K) with 0 at a sample's own; read-only."
+    )
     dual_norms: Array | None = part(
         "(H,) norms ``||v_h(lam)||`` in the units of the convex program (see Notes of "
         "`kkt_distance`); None for a network without `dual_norms`."
@@ -134,8 +138,9 @@ def kkt_distance(
         gradients of single samples nor, above 2,000 samples, a matrix of all of them.
     X : (n, D) array
         Inputs, of any real dtype.
-    y : (n,) array
-        Labels in {-1, +1}.
+    y : (n,) or (n, K) array
+        Labels in {-1, +1}, or ``np.eye(K)[labels]`` for a network of K scores: its margins are the
+        relative ones, :math:`f_y - f_k` of every sample and other class k.
     gates : (n, ...) array or None
         Gate values or integer contexts of each sample; None for networks without.
 
@@ -186,8 +191,8 @@ def kkt_distance(
     >>> found.residual < 1e-9
     True
     """
-    data = to_float64(place_data(network, X, y, gates))
-    network = with_gates(copy.deepcopy(network).double())
+    given = to_float64(place_data(network, X, y, gates))
+    network, data = _margins_as_scores(with_gates(copy.deepcopy(network).double()), given)
     degree = check_homogeneous(network, data.X, data.gates)
     margin = margins(network, data)
     smallest = float(margin.min())
@@ -220,9 +225,32 @@ def kkt_distance(
         complementarity=float(lam @ excess) / total if total > 0 else math.nan,
         epsilon=epsilon,
         delta=float((lam * excess).max()),
-        multipliers=lam.cpu().numpy(),
+        multipliers=_by_sample(lam, given.y).cpu().numpy(),
         dual_norms=_dual_norms(network, lam, data, (norm**2 / degree) ** ((degree - 2) / 2)),
     )
+
+
+def _margins_as_scores(
+    network: torch.nn.Module, data: GatedData
+) -> tuple[torch.nn.Module, GatedData]:
+    """Return a network and data of which every margin of K classes is a sample's."""
+    if not are_classes(data.y):
+        return network, data
+    check_scores(network(data.X, data.gates), tuple(data.y.shape), network)
+    samples, others = (data.y == 0).nonzero(as_tuple=True)
+    pairs = torch.stack([data.y.argmax(1)[samples], others], dim=1)
+    each = data.take(samples)
+    gates, shape = pair_gates(each.gates, pairs)
+    return RelativeScores(network, shape), GatedData(each.X, torch.ones_like(each.X[:, 0]), gates)
+
+
+def _by_sample(lam: Tensor, targets: Tensor) -> Tensor:
+    """Return multipliers like the targets: those (m,) of relative margins as (n, K)."""
+    if not are_classes(targets):
+        return lam
+    every = torch.zeros_like(targets)
+    every[targets == 0] = lam
+    return every
 
 
 def _residual_bound(w: Tensor, off: Tensor, wanted: Tensor, slope: Tensor) -> float:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import torch
 
     from ..limits.limit import Limit
+    from ..limits.multiclass import MarginLimit, MulticlassLimit
 
 __all__ = [
     "above_one",
@@ -39,6 +40,8 @@ __all__ = [
     "network_norm",
     "network_zeta",
     "placed_scores",
+    "sample_margins",
+    "score_cosine",
     "scores",
     "unit_norms",
     "wrongly_small",
@@ -70,11 +73,11 @@ def scores(network: torch.nn.Module, sample: Sample) -> Array:
     network : Module
         Scores `network(X, gates)`, or `network(X)` for one without gates.
     sample : Sample
-        Inputs (n, D), labels (n,) in {-1, +1} and the gates behind which the network is.
+        Inputs (n, D), labels and the gates behind which the network is.
 
     Returns
     -------
-    (n,) array
+    (n,) array, (n, K) of a network of K outputs
         In float64.
 
     Raises
@@ -119,12 +122,12 @@ def network_zeta(network: torch.nn.Module) -> Array | None:
 
 
 @door()
-def network_norm(limit: Limit, network: torch.nn.Module) -> float:
+def network_norm(limit: Limit | MulticlassLimit, network: torch.nn.Module) -> float:
     """Return the norm of a network's coefficients in the norm of a limit.
 
     Parameters
     ----------
-    limit : Limit
+    limit : Limit or MulticlassLimit
     network : Module
 
     Returns
@@ -147,7 +150,7 @@ def network_norm(limit: Limit, network: torch.nn.Module) -> float:
     return float(norms.sum()) if len(norms) else math.nan
 
 
-def margin_ratio(margin: float, norm: float, limit: Limit) -> float:
+def margin_ratio(margin: float, norm: float, limit: MarginLimit) -> float:
     """Margin per unit of norm times the certified lower bound of the optimum.
 
     At most 1 for every network that is a point of the limit's program, and 1 exactly at the
@@ -156,8 +159,11 @@ def margin_ratio(margin: float, norm: float, limit: Limit) -> float:
     return margin / norm * float(limit.dual_objective) if norm > 0 else math.nan
 
 
-def zeta_cosine(limit: Limit, network: torch.nn.Module) -> float:
+def zeta_cosine(limit: MarginLimit, network: torch.nn.Module) -> float:
     """Cosine between both sets of coefficients; NaN for a network that has none.
+
+    Of several outputs what all of them share counts for nothing, as no label depends on it. NaN
+    too beside a limit that says that its program may have other solutions.
 
     Raises
     ------
@@ -172,7 +178,33 @@ def zeta_cosine(limit: Limit, network: torch.nn.Module) -> float:
             f"the network's zeta has shape {trained.shape}, the limit's {predicted.shape}: "
             "both must be made for the same units and contexts"
         )
+    if not getattr(limit, "is_unique", True):
+        return math.nan
+    if _of_outputs(limit):
+        axis = trained.ndim - 2
+        trained, predicted = (a - a.mean(axis, keepdims=True) for a in (trained, predicted))
     return cosine(trained.ravel(), predicted.ravel())
+
+
+def _of_outputs(limit: MarginLimit) -> bool:
+    """Return whether a limit has coefficients (..., K, D) of K classes."""
+    return limit.dual.ndim == 2
+
+
+def sample_margins(y: Array, scores: Array) -> Array:
+    """Margins (n,) of labels (n,), or of rows (n, K) the least relative one of each sample."""
+    if y.ndim == 1:
+        return y * scores
+    own = (y * scores).sum(axis=1)
+    least: Array = own - np.where(y > 0, -np.inf, scores).max(axis=1)
+    return least
+
+
+def score_cosine(a: Array, b: Array) -> float:
+    """Cosine between two sets of scores, of K classes without what a sample's share."""
+    if a.ndim == 2:
+        a, b = ((f - f.mean(axis=1, keepdims=True)).ravel() for f in (a, b))
+    return cosine(a, b)
 
 
 def cosine(a: Array, b: Array) -> float:
@@ -190,7 +222,7 @@ def agreement(a: Array, b: Array) -> float:
     Parameters
     ----------
     a, b : (n,) arrays
-        Scores; 0 is a side of its own.
+        Scores; 0 is a side of its own. Of K classes (n, K): the label is that of the largest.
 
     Returns
     -------
@@ -201,6 +233,9 @@ def agreement(a: Array, b: Array) -> float:
     >>> ib.measures.agreement(np.array([2.0, -1.0, 0.0, 3.0]), np.array([5.0, 1.0, 0.0, 0.0]))
     0.5
     """
+    if np.ndim(a) == 2:
+        require_shape("b", b, np.shape(a), "one score for each of `a`")
+        return float(np.mean(np.argmax(a, axis=1) == np.argmax(b, axis=1)))
     require_shape("a", a, (np.size(a),), "scores (n,)")
     require_shape("b", b, (np.size(a),), "one score for each of `a`")
     return float(np.mean(np.sign(a) == np.sign(b)))
@@ -236,8 +271,8 @@ def agreement_independent(p: float, q: float) -> float:
 
 
 def accuracy(y: Array, scores: Array) -> float:
-    """Share of samples on the right side; a score of exactly 0 is on neither."""
-    return float(np.mean(y * scores > 0))
+    """Share of samples on the right side; a score of exactly 0 is on neither, as a tie is."""
+    return float(np.mean(sample_margins(y, scores) > 0))
 
 
 @door()
@@ -247,9 +282,9 @@ def error_rate(y: Array, scores: Array) -> float:
     Parameters
     ----------
     y : (n,) array
-        Labels in {-1, +1}.
-    scores : (n,) array
-        A score of exactly 0 is on neither side, and wrong.
+        Labels in {-1, +1}; of K classes rows (n, K) with a one at each sample's own.
+    scores : (n,) or (n, K) array
+        A score of exactly 0 is on neither side, and wrong; of classes a tie of the largest.
 
     Returns
     -------
@@ -260,9 +295,10 @@ def error_rate(y: Array, scores: Array) -> float:
     >>> ib.measures.error_rate(np.array([1, -1, 1, 1]), np.array([2.0, -1.0, -3.0, 0.0]))
     0.5
     """
-    require_shape("y", y, (np.size(y),), "labels (n,)")
-    require_shape("scores", scores, (np.size(y),), "one score a label of `y`")
-    return float(np.mean(~(y * scores > 0)))
+    if np.ndim(y) != 2:
+        require_shape("y", y, (np.size(y),), "labels (n,)")
+    require_shape("scores", scores, np.shape(y), "one score a label of `y`")
+    return float(np.mean(~(sample_margins(np.asarray(y), np.asarray(scores)) > 0)))
 
 
 def dead_units(norms: Array) -> NDArray[np.intp]:
@@ -275,7 +311,7 @@ def above_one(dual_norms: Array) -> NDArray[np.bool_]:
     return dual_norms > 1 + DUAL_ROUNDING
 
 
-def wrongly_small(norms: Array, dual_norms: Array, limit: Limit | None) -> NDArray[np.intp]:
+def wrongly_small(norms: Array, dual_norms: Array, limit: MarginLimit | None) -> NDArray[np.intp]:
     """Indices of units that would have to be larger at the optimum.
 
     A unit with a dual norm above 1 grows beside the others like a power of log(1/loss), the excess

@@ -2,10 +2,12 @@
 
 from .balanced_relu import BalancedReLU as BalancedReLU
 from .balanced_relu import ResidualReLU as ResidualReLU
+from .copied import CopiedUnits as CopiedUnits
 from .deep_gln import DeepGLN as DeepGLN
 from .deep_linear import DeepLinear as DeepLinear
 from .dgn import DGN as DGN
 from .dgn import initial_variance as initial_variance
+from .diagonal_linear import DiagonalLinear as DiagonalLinear
 from .dlgn import DLGN as DLGN
 from .exits import ExitNetwork as ExitNetwork
 from .exits import LabelledHead as LabelledHead

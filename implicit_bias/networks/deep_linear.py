@@ -16,6 +16,7 @@ from .weights import (
     Starting,
     as_tensor,
     balanced_chain,
+    balanced_factors,
     copy_weights,
     draw_matrices,
     draw_units,
@@ -36,6 +37,8 @@ class DeepLinear(torch.nn.Module):
         D, the constant column counted.
     hidden_widths : sequence of int
         Widths between the layers; ``()`` is one layer, the linear predictor.
+    n_outputs : int
+        K, the scores of a sample: by default 1. From 2 on they are (n, K) and zeta is (K, D).
     **start : Starting
         `init`: "orthogonal" (default), "kaiming", or "balanced", which is Gaussian with
         ``W_{l+1}^T W_{l+1} = W_l W_l^T`` exactly; `init_scale`, `random_state`, `dtype`, `device`.
@@ -43,7 +46,7 @@ class DeepLinear(torch.nn.Module):
     Attributes
     ----------
     layers : ParameterList
-        W_1 (width_1, D), ..., W_L (1, width_{L-1}).
+        W_1 (width_1, D), ..., W_L (K, width_{L-1}).
 
     Raises
     ------
@@ -53,7 +56,10 @@ class DeepLinear(torch.nn.Module):
     References
     ----------
     The end-to-end vector converges in direction to the hard-margin SVM, whatever the depth
-    (Z. Ji, M. Telgarsky, "Gradient descent aligns the layers of deep linear networks").
+    (Z. Ji, M. Telgarsky, "Gradient descent aligns the layers of deep linear networks"). Of K
+    outputs the shortest weights with the matrix zeta have the squared norm L sum_i s_i^(2/L), s its
+    singular values: with one layer their limit is the least Frobenius norm, with two the least
+    nuclear norm.
 
     Examples
     --------
@@ -68,37 +74,44 @@ class DeepLinear(torch.nn.Module):
         n_inputs: int,
         *,
         hidden_widths: Sequence[int] = (),
+        n_outputs: int = 1,
         **start: Unpack[Starting],
     ) -> None:
         super().__init__()
-        sizes = {"n_inputs": n_inputs}
+        sizes = {"n_inputs": n_inputs, "n_outputs": n_outputs}
         sizes |= {f"hidden_widths[{i}]": width for i, width in enumerate(hidden_widths)}
         begin = Start.checked(sizes, INITS, **start)
-        self.n_inputs = n_inputs
-        widths = [n_inputs, *hidden_widths, 1]
+        self.n_inputs, self.n_outputs = n_inputs, n_outputs
+        widths = [n_inputs, *hidden_widths, n_outputs]
         drawn = begin.parameters(lambda rng: _draw(begin.init, widths, rng))
         self.layers = torch.nn.ParameterList(drawn)
 
     @classmethod
     @door()
     def from_weights(cls, *layers: ArrayLike | Tensor, device: torch.device | str = "cpu") -> Self:
-        """Build a network from W_1 (width_1, D), ..., W_L (1, width_{L-1}), in W_1's dtype.
+        """Build a network from W_1 (width_1, D), ..., W_L (K, width_{L-1}), in W_1's dtype.
 
         Raises
         ------
         ValueError
-            If the shapes do not chain to one score.
+            If the shapes do not chain.
         """
         shapes = [tuple(as_tensor(layer).shape) for layer in layers]
         if not shapes or len(shapes[0]) != 2 or 0 in shapes[0]:
             raise ValueError(
-                "`layers` must have shapes (width_1, D), (width_2, width_1), ..., (1, width), "
+                "`layers` must have shapes (width_1, D), (width_2, width_1), ..., (K, width), "
                 f"got {shapes}"
             )
         first = as_tensor(layers[0])
-        upper = upper_layers(layers[1:], first) if len(layers) > 1 or len(first) != 1 else []
-        widths = [len(matrix) for matrix in (first, *upper)]
-        network = cls(first.shape[1], hidden_widths=widths[:-1], dtype=first.dtype, device=device)
+        upper = upper_layers(layers[1:], first) if len(layers) > 1 else []
+        *widths, n_outputs = [len(matrix) for matrix in (first, *upper)]
+        network = cls(
+            first.shape[1],
+            hidden_widths=widths,
+            n_outputs=n_outputs,
+            dtype=first.dtype,
+            device=device,
+        )
         copy_weights(network.layers, [first, *upper])
         return network
 
@@ -111,13 +124,23 @@ class DeepLinear(torch.nn.Module):
         hidden_widths: Sequence[int] = (),
         device: torch.device | str = "cpu",
     ) -> Self:
-        r"""Build the balanced network with the end-to-end vector zeta (D,).
+        r"""Build the balanced network with the end-to-end vector zeta (D,), or matrix (K, D).
 
-        Its squared weight norm :math:`L \|\zeta\|^{2/L}` is the least of all.
+        Its squared weight norm :math:`L \|\zeta\|^{2/L}`, of a matrix with singular values s
+        :math:`L \sum_i s_i^{2/L}`, is the least of all.
+
+        Raises
+        ------
+        ValueError
+            If zeta has another shape, or a rank above a hidden width.
         """
         target = as_tensor(zeta)
+        if target.ndim == 2 and min(target.shape) >= 1 and len(target) > 1:
+            return cls.from_weights(*balanced_factors(target, hidden_widths), device=device)
         if target.ndim != 1 or not len(target):
-            raise ValueError(f"`zeta` must have shape (D,), D >= 1, got {tuple(target.shape)}")
+            raise ValueError(
+                f"`zeta` must have shape (D,), or (K, D) with K >= 2, got {tuple(target.shape)}"
+            )
         norm = target.norm()
         size = norm ** (1 / (1 + len(hidden_widths)))
         first = target * (size / norm) if norm > 0 else target
@@ -129,22 +152,30 @@ class DeepLinear(torch.nn.Module):
         return len(self.layers)
 
     def forward(self, X: Tensor, gates: object = None) -> Tensor:
-        """Return the scores (n,) of X (n, D); `gates` are not used."""
+        """Return the scores (n,) of X (n, D), or (n, K); `gates` are not used."""
         check_inputs(X, self.layers[0], self.n_inputs)
-        return X @ self.zeta()
+        return X @ self.zeta().T if self.n_outputs > 1 else X @ self.zeta()
 
     def zeta(self) -> Tensor:
-        """Return the end-to-end vector (D,), multiplied from the top: vectors all the way."""
-        return end_to_end(list(self.layers))
+        """Return the end-to-end vector (D,), or matrix (K, D), multiplied from the top."""
+        product = end_to_end(list(self.layers))
+        return product if self.n_outputs > 1 else product.view(-1)
 
     def unit_norms(self) -> Tensor:
-        """Return the norm of the end-to-end vector (1,): one unit."""
-        norm: Tensor = torch.linalg.vector_norm(self.zeta())
-        return norm.view(1)
+        r"""Return the norm of the end-to-end vector (1,): one unit.
+
+        Of a matrix with singular values s :math:`(\sum_i s_i^{2/L})^{L/2}`, what the shortest
+        weights that have it cost: its Frobenius norm with one layer, its nuclear norm with two.
+        """
+        if self.n_outputs == 1 or self.degree == 1:
+            norm: Tensor = torch.linalg.vector_norm(self.zeta())
+            return norm.view(1)
+        values: Tensor = torch.linalg.svdvals(self.zeta())
+        return (values ** (2 / self.degree)).sum().view(1) ** (self.degree / 2)
 
     @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
-        """Return ``||sum_n coefficients_n x_n||`` (1,)."""
+        """Return ``||sum_n coefficients_n x_n||`` (1,), of a network of one output."""
         norm: Tensor = torch.linalg.vector_norm(coefficients @ X)
         return norm.view(1)
 
@@ -163,5 +194,12 @@ class DeepLinear(torch.nn.Module):
 def _draw(init: str, widths: list[int], rng: torch.Generator) -> list[Tensor]:
     if init != "balanced":
         return draw_matrices(init, zip(widths[1:], widths[:-1], strict=True), rng)
+    if widths[-1] > 1:  # of the rank that every layer lets through
+        rank = min(widths)
+        left, right = (
+            torch.randn(shape, generator=rng, dtype=torch.float64)
+            for shape in ((widths[-1], rank), (rank, widths[0]))
+        )
+        return balanced_factors(left @ right / math.sqrt(rank * widths[0]), widths[1:-1])
     first = torch.randn(widths[0], generator=rng, dtype=torch.float64) / math.sqrt(widths[0])
     return rank_one_chain(first, draw_units(widths[1:-1], rng))

@@ -25,7 +25,10 @@ class FReLU(GatedLayers):
     n_inputs, n_units : int
         D and H, the constant column counted in D.
     upper_widths : sequence of int
-        Widths of linear layers between the gated layer and the score; ``()`` is two layers.
+        Widths of linear layers between the gated layer and the scores; ``()`` is two layers.
+    n_outputs : int
+        K, the scores of a sample: by default 1. From 2 on they are (n, K), and zeta has an
+        axis of K after that of the units.
     **start : Starting
         `init`: "kaiming" (default) and "orthogonal" fill each layer's matrix by itself; "balanced"
         is a Gaussian `w1` with upper layers that make ``|head[h]| = ||w1[h]||`` and
@@ -35,7 +38,7 @@ class FReLU(GatedLayers):
     ----------
     w1 : Parameter (H, D)
     upper : ParameterList
-        V_1 (width_1, H), ..., V_L (1, width_{L-1}); w2 (1, H) if there are two layers.
+        V_1 (width_1, H), ..., V_L (K, width_{L-1}); w2 (K, H) if there are two layers.
 
     Raises
     ------
@@ -65,10 +68,13 @@ class FReLU(GatedLayers):
         n_units: int,
         *,
         upper_widths: Sequence[int] = (),
+        n_outputs: int = 1,
         **start: Unpack[Starting],
     ) -> None:
         sizes = {"n_inputs": n_inputs, "n_units": n_units}
-        super().__init__(sizes, upper_widths, ("kaiming", "orthogonal", "balanced"), **start)
+        super().__init__(
+            sizes, upper_widths, ("kaiming", "orthogonal", "balanced"), n_outputs=n_outputs, **start
+        )
 
     @door()
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
@@ -90,11 +96,12 @@ class FReLU(GatedLayers):
         return g
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
-        """Return the scores (n,) of X (n, D) under gates (n, H)."""
+        """Return the scores (n,), or (n, K), of X (n, D) under gates (n, H)."""
         check_inputs(X, self.w1, self.n_inputs)
         self._check_gates(gates, X.shape[0])
         # Weights first: networks trained side by side then share one product with the inputs.
-        return self.head() @ (gates.T * (self.w1 @ X.T))
+        scores = self.head() @ (gates.T * (self.w1 @ X.T))
+        return scores.T if self.n_outputs > 1 else scores
 
     @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor) -> Tensor:

@@ -27,8 +27,9 @@ __all__ = ["GatedLayers"]
 class GatedLayers(torch.nn.Module):
     r"""Weights of a gated layer (H, ..., D) and of linear layers on it: ``head = V_L \cdots V_1``.
 
-    As functions such networks depend on ``zeta[h] = head[h] w1[h]`` alone. They have no biases, so
-    they are homogeneous of degree `degree` in the weights; a bias is a constant column of X.
+    As functions such networks depend on ``zeta[h] = head[h] w1[h]`` alone, one for every output.
+    They have no biases, so they are homogeneous of degree `degree` in the weights; a bias is a
+    constant column of X.
 
     Parameters
     ----------
@@ -36,6 +37,8 @@ class GatedLayers(torch.nn.Module):
         n_inputs D, n_units H, and the sizes of axes between them in `w1`, by the arguments' names.
     upper_widths : sequence of int
         Widths of linear layers between the gated layer and the score; ``()`` is two layers.
+    n_outputs : int
+        K, the scores of a sample; from 2 on they are (n, K).
     inits : sequence of str
         Values that `init` may have, the default first: "orthogonal" and "kaiming" fill each layer's
         matrix by itself, the gated one as (H ..., D). "balanced" is a Gaussian gated layer with
@@ -48,7 +51,7 @@ class GatedLayers(torch.nn.Module):
     ----------
     w1 : Parameter (H, ..., D)
     upper : ParameterList
-        V_1 (width_1, H), ..., V_L (1, width_{L-1}); ``w2`` (1, H) if there are two layers.
+        V_1 (width_1, H), ..., V_L (K, width_{L-1}); ``w2`` (K, H) if there are two layers.
     axes : tuple of str
         Letters for the axes of `w1`, one a size.
     """
@@ -60,16 +63,19 @@ class GatedLayers(torch.nn.Module):
         sizes: Mapping[str, int],
         upper_widths: Sequence[int],
         inits: Sequence[InitName],
+        *,
+        n_outputs: int = 1,
         **start: Unpack[Starting],
     ) -> None:
         super().__init__()
         above = {f"upper_widths[{i}]": width for i, width in enumerate(upper_widths)}
+        above["n_outputs"] = n_outputs
         begin = Start.checked({**sizes, **above}, inits, **start)
         self.n_inputs, *shape = sizes.values()
-        self.n_units = shape[0]
+        self.n_units, self.n_outputs = shape[0], n_outputs
         gated = (*shape, self.n_inputs)
         self.w1, *upper = begin.parameters(
-            lambda rng: draw_gated(begin.init, gated, upper_widths, rng)
+            lambda rng: draw_gated(begin.init, gated, upper_widths, rng, n_outputs)
         )
         self.upper = torch.nn.ParameterList(upper)
 
@@ -80,20 +86,25 @@ class GatedLayers(torch.nn.Module):
     ) -> Self:
         """Build a network from w1 (H, ..., D) and V_1, ..., V_L; a lone w2 may have shape (H,).
 
-        The dtype is that of `w1`.
+        The dtype is that of `w1`, the number of outputs that of the rows of V_L.
 
         Raises
         ------
         ValueError
-            If the shapes do not chain from H to 1.
+            If the shapes do not chain from H.
         """
         first = cls._gated("w1", w1)
         layers = upper_layers(upper, first)
         *shape, n_inputs = first.shape
         model: Any = cls  # whose sizes are arguments of their own
-        widths = [len(V) for V in layers[:-1]]
+        *widths, n_outputs = [len(V) for V in layers]
         network: Self = model(
-            n_inputs, *shape, upper_widths=widths, dtype=first.dtype, device=device
+            n_inputs,
+            *shape,
+            upper_widths=widths,
+            n_outputs=n_outputs,
+            dtype=first.dtype,
+            device=device,
         )
         copy_weights([network.w1, *network.upper], [first, *layers])
         return network
@@ -136,17 +147,25 @@ class GatedLayers(torch.nn.Module):
         return 1 + len(self.upper)
 
     def head(self) -> Tensor:
-        """Return the product (H,) of the upper matrices."""
-        return end_to_end(list(self.upper))
+        """Return the product (H,) of the upper matrices, (K, H) of K outputs."""
+        product = end_to_end(list(self.upper))
+        return product if self.n_outputs > 1 else product.view(-1)
 
     def zeta(self) -> Tensor:
-        """Return ``head[h] w1[h]`` (H, ..., D)."""
-        return self.head().view(-1, *[1] * (self.w1.ndim - 1)) * self.w1
+        """Return ``head[h] w1[h]`` (H, ..., D), (H, K, ..., D) of K outputs."""
+        head, further = self.head(), [1] * (self.w1.ndim - 1)
+        if self.n_outputs == 1:
+            return head.view(-1, *further) * self.w1
+        return head.T.reshape(self.n_units, self.n_outputs, *further) * self.w1[:, None]
 
     def unit_norms(self) -> Tensor:
-        """Return the Frobenius norms ``||zeta[h]||`` (H,)."""
+        """Return the Frobenius norms ``||zeta[h]||`` (H,), those of all outputs together."""
         first: Tensor = torch.linalg.vector_norm(self.w1.flatten(1), dim=1)
-        return self.head().abs() * first
+        head = self.head()
+        if self.n_outputs == 1:
+            return head.abs() * first
+        norms: Tensor = torch.linalg.vector_norm(head, dim=0)
+        return norms * first
 
     def imbalance(self) -> Tensor:
         """Return ``||incoming||^2 - ||outgoing||^2`` of all hidden units, (H + widths above,)."""

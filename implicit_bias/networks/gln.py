@@ -24,7 +24,10 @@ class GLN(GatedLayers):
     n_inputs, n_units, n_contexts : int
         D, H and C, the constant column counted in D.
     upper_widths : sequence of int
-        Widths of linear layers between the gated layer and the score; ``()`` is two layers.
+        Widths of linear layers between the gated layer and the scores; ``()`` is two layers.
+    n_outputs : int
+        K, the scores of a sample: by default 1. From 2 on they are (n, K), and zeta has an
+        axis of K after that of the units.
     **start : Starting
         `init`: "orthogonal" (default) and "kaiming" fill each layer's matrix by itself; "balanced"
         is a Gaussian `w1` with upper layers that make ``|head[h]| = ||w1[h]||`` and
@@ -34,7 +37,7 @@ class GLN(GatedLayers):
     ----------
     w1 : Parameter (H, C, D)
     upper : ParameterList
-        V_1 (width_1, H), ..., V_L (1, width_{L-1}); w2 (1, H) if there are two layers.
+        V_1 (width_1, H), ..., V_L (K, width_{L-1}); w2 (K, H) if there are two layers.
 
     Raises
     ------
@@ -65,10 +68,11 @@ class GLN(GatedLayers):
         n_contexts: int,
         *,
         upper_widths: Sequence[int] = (),
+        n_outputs: int = 1,
         **start: Unpack[Starting],
     ) -> None:
         sizes = {"n_inputs": n_inputs, "n_units": n_units, "n_contexts": n_contexts}
-        super().__init__(sizes, upper_widths, INITS, **start)
+        super().__init__(sizes, upper_widths, INITS, n_outputs=n_outputs, **start)
         self.n_contexts = n_contexts
 
     @door()
@@ -90,10 +94,11 @@ class GLN(GatedLayers):
         return c.to(device=self.w1.device, dtype=torch.int64)
 
     def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
-        """Return the scores (n,) of X (n, D) in integer contexts (n, H)."""
+        """Return the scores (n,), or (n, K), of X (n, D) in integer contexts (n, H)."""
         check_inputs(X, self.w1, self.n_inputs)
         self._check_contexts(contexts, X.shape[0])
-        return self.head() @ self._hidden(X, contexts)
+        scores = self.head() @ self._hidden(X, contexts)
+        return scores.T if self.n_outputs > 1 else scores
 
     @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, contexts: Tensor) -> Tensor:

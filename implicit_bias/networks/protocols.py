@@ -42,7 +42,7 @@ __all__ = [
 
 @runtime_checkable
 class Network(Protocol):
-    """A torch module with one score a sample.
+    """A torch module with one score a sample, or K of them for K classes.
 
     A module of inputs alone, ``forward(X)``, such as `torch.nn.Sequential`, is one too: it is
     called without gates, and may return its scores as a column. Theory covers those that are
@@ -56,7 +56,7 @@ class Network(Protocol):
     """
 
     def forward(self, X: Tensor, gates: Tensor | None) -> Tensor:
-        """Return the scores (n,) of inputs X (n, D), or (n, c, h, w), each sample's by itself.
+        """Return the scores (n,), or (n, K), of inputs X (n, D) or (n, c, h, w), each by itself.
 
         Gates (n, ...) are given with the data, and mean what the network takes them to mean; they
         are None where there are none.
@@ -288,6 +288,8 @@ def check_scores(scores: Tensor, shape: tuple[int, ...], network: torch.nn.Modul
     """Check that scores have this shape, one a sample (and class); raises ValueError if not."""
     if tuple(scores.shape) != shape:
         way = ": let `forward` end with .squeeze(-1) if it gives one column"
+        if len(shape) == 1 and scores.ndim == 2 and scores.shape[1] > 1:
+            way = ": give the classes as rows of targets, y = np.eye(K)[labels]"
         raise ValueError(
             f"{type(plain(network)).__name__} must return scores of shape {shape}, one a row of X"
             f"{'' if len(shape) == 1 else ' and class'}, got {tuple(scores.shape)}"

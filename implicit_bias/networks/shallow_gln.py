@@ -25,13 +25,15 @@ class ShallowGLN(torch.nn.Module):
     contexts : (n, H) integers
         Contexts of the training data; their distinct rows, in lexicographic order, are the
         global contexts with a predictor.
+    n_outputs : int
+        K, the scores of a sample: by default 1. From 2 on they are (n, K).
     **start : Starting
         `init`: "orthogonal" (default) or "kaiming"; `init_scale`, `random_state`, `dtype`,
         `device`.
 
     Attributes
     ----------
-    weight : Parameter (G, D)
+    weight : Parameter (G, D), or (G, K, D) with K outputs
     global_contexts : buffer (G, H) of int64
         Context of every row of `weight`; saved with the weights.
 
@@ -64,19 +66,22 @@ class ShallowGLN(torch.nn.Module):
         self,
         n_inputs: int,
         contexts: ArrayLike | Tensor,
+        *,
+        n_outputs: int = 1,
         **start: Unpack[Starting],
     ) -> None:
         super().__init__()
-        begin = Start.checked({"n_inputs": n_inputs}, ("orthogonal", "kaiming"), **start)
+        sizes = {"n_inputs": n_inputs, "n_outputs": n_outputs}
+        begin = Start.checked(sizes, ("orthogonal", "kaiming"), **start)
         table = torch.unique(_integers(contexts).to(begin.device), dim=0)
         if table.shape[0] == 0 or table.shape[1] == 0:
             raise ValueError(
                 f"`contexts` must have shape (n, H) with n, H >= 1, got {tuple(table.shape)}"
             )
-        self.n_inputs = n_inputs
+        self.n_inputs, self.n_outputs = n_inputs, n_outputs
         self.register_buffer("global_contexts", table)
-        shapes = [(len(table), n_inputs)]
-        (self.weight,) = begin.parameters(lambda rng: draw_matrices(begin.init, shapes, rng))
+        shape = (len(table), *_outputs(n_outputs), n_inputs)
+        (self.weight,) = begin.parameters(lambda rng: _draw(begin.init, shape, rng))
 
     @classmethod
     @door()
@@ -87,7 +92,7 @@ class ShallowGLN(torch.nn.Module):
         *,
         device: torch.device | str = "cpu",
     ) -> Self:
-        """Build the network with predictor zeta[g] (D,) in context global_contexts[g] (H,).
+        """Build the network with predictors zeta (G, D), or (G, K, D), one a global context.
 
         Raises
         ------
@@ -95,13 +100,17 @@ class ShallowGLN(torch.nn.Module):
             If `global_contexts` has equal rows, or another number of rows than zeta.
         """
         target, rows = as_tensor(zeta), _integers(global_contexts, "global_contexts")
-        if target.ndim != 2 or len(rows) != len(target):
+        several = target.ndim == 3 and target.shape[1] > 1
+        if target.ndim != 2 + several or len(rows) != len(target):
             raise ValueError(
-                f"`zeta` must have shape ({len(rows)}, D), got {tuple(target.shape)}: one "
-                "predictor per row of `global_contexts`"
+                f"`zeta` must have shape ({len(rows)}, D), or ({len(rows)}, K, D) with K >= 2, got "
+                f"{tuple(target.shape)}: one predictor per row of `global_contexts`"
             )
-        network = cls(target.shape[1], rows, dtype=target.dtype, device=device)
-        if len(network.weight) != len(target):
+        n_outputs = target.shape[1] if several else 1
+        network = cls(
+            target.shape[-1], rows, n_outputs=n_outputs, dtype=target.dtype, device=device
+        )
+        if network.weight.shape != target.shape:
             raise ValueError("`global_contexts` must have distinct rows: one predictor each")
         with torch.no_grad():
             network.weight[network.prepare(rows)] = target.to(device)
@@ -147,7 +156,7 @@ class ShallowGLN(torch.nn.Module):
         return row[which[len(table) :]]
 
     def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
-        """Return the scores (n,) of X (n, D) in contexts (n, H), or in prepared ones (n,)."""
+        """Return the scores (n,), or (n, K), of X (n, D) in contexts (n, H), or prepared ones."""
         check_inputs(X, self.weight, self.n_inputs)
         check_tensor("contexts", contexts)
         rows = contexts if contexts.ndim == 1 else self.prepare(contexts)
@@ -156,12 +165,18 @@ class ShallowGLN(torch.nn.Module):
                 f"`contexts` must have {X.shape[0]} rows, got {tuple(contexts.shape)}: one a row "
                 "of X"
             )
-        last = self.weight.shape[0] - 1
-        scores = torch.einsum("nd,nd->n", X, self.weight[rows.clamp(max=last)])
+        last = len(self.global_contexts) - 1
+        chosen = rows.clamp(max=last)
+        if self.n_outputs > 1:
+            # Weights first, as a gradient of the rows chosen would be one of all samples.
+            every = (X @ self.weight.flatten(0, 1).T).view(len(X), -1, self.n_outputs)
+            own = chosen[:, None, None].expand(-1, 1, self.n_outputs)
+            return every.gather(1, own)[:, 0] * (rows <= last)[:, None]
+        scores = torch.einsum("nd,nd->n", X, self.weight[chosen])
         return scores * (rows <= last)
 
     def zeta(self) -> Tensor:
-        """Return the predictors (G, D): the weights themselves."""
+        """Return the predictors (G, D), or (G, K, D): the weights themselves."""
         return self.weight
 
     def unit_norms(self) -> Tensor:
@@ -171,7 +186,10 @@ class ShallowGLN(torch.nn.Module):
 
     @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, contexts: Tensor) -> Tensor:
-        """Return ``||v||_F`` (1,), ``v[g] = sum of coefficients_n x_n over g(n) = g``."""
+        """Return ``||v||_F`` (1,), ``v[g] = sum of coefficients_n x_n over g(n) = g``.
+
+        Of a network of one output.
+        """
         v = X.new_zeros(len(self.weight) + 1, self.n_inputs)
         v = v.index_add(0, self.prepare(contexts), coefficients[:, None] * X)
         norm: Tensor = torch.linalg.vector_norm(v[:-1])
@@ -179,13 +197,25 @@ class ShallowGLN(torch.nn.Module):
 
     def imbalance(self) -> Tensor:
         """Return an empty tensor (0,): the network has no hidden units."""
-        return layer_imbalance([self.weight])
+        return layer_imbalance([self.weight.flatten(0, -2)])
 
     @door()
     def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         rows = torch.nn.functional.one_hot(self.prepare(contexts), len(self.weight) + 1)
         return [(rows[:, :-1].to(X), X)]
+
+
+def _outputs(n_outputs: int) -> tuple[int, ...]:
+    """Return the axes of the outputs: none for one."""
+    return (n_outputs,) if n_outputs > 1 else ()
+
+
+def _draw(init: str, shape: tuple[int, ...], rng: torch.Generator) -> list[Tensor]:
+    """Return the predictors, those of every output filled by themselves."""
+    n_contexts, *several, n_inputs = shape
+    drawn = draw_matrices(init, [(n_contexts, n_inputs)] * (several[0] if several else 1), rng)
+    return [torch.stack(drawn, dim=1)] if several else drawn
 
 
 def _integers(contexts: ArrayLike | Tensor, name: str = "contexts") -> Tensor:

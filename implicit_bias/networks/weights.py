@@ -22,6 +22,7 @@ __all__ = [
     "Starting",
     "as_tensor",
     "balanced_chain",
+    "balanced_factors",
     "balanced_gated",
     "balanced_units",
     "copy_weights",
@@ -156,16 +157,26 @@ def draw_units(widths: Sequence[int], rng: torch.Generator) -> list[Tensor]:
 
 
 def draw_gated(
-    init: str, shape: tuple[int, ...], upper_widths: Sequence[int], rng: torch.Generator
+    init: str,
+    shape: tuple[int, ...],
+    upper_widths: Sequence[int],
+    rng: torch.Generator,
+    n_outputs: int = 1,
 ) -> list[Tensor]:
-    """Return initial weights of `GatedLayers`: a gated layer (H, ..., D), linear ones above it."""
+    """Return initial weights of `GatedLayers`: a gated layer (H, ..., D), linear ones above it.
+
+    With several outputs "balanced" makes the norms of every unit equal, into it and out of it.
+    """
     n_units, n_columns = shape[0], math.prod(shape[1:])
+    if init == "balanced" and n_outputs > 1:
+        above = [(high, low) for low, high in pairwise([n_units, *upper_widths, n_outputs])]
+        return balanced_units([shape, *above], rng)
     if init == "balanced":
         w1 = torch.randn(shape, generator=rng, dtype=torch.float64) / math.sqrt(n_columns)
         signs = torch.randint(0, 2, (n_units,), generator=rng) * 2 - 1
         norms = signs * w1.flatten(1).norm(dim=1)
         return [w1, *rank_one_chain(norms, draw_units(upper_widths, rng))]
-    above = [(high, low) for low, high in pairwise([n_units, *upper_widths, 1])]
+    above = [(high, low) for low, high in pairwise([n_units, *upper_widths, n_outputs])]
     first, *upper = draw_matrices(init, [(math.prod(shape[:-1]), shape[-1]), *above], rng)
     return [first.reshape(shape), *upper]
 
@@ -184,6 +195,35 @@ def balanced_chain(a: Tensor, hidden_widths: Sequence[int]) -> list[Tensor]:
     """Return a `rank_one_chain` for a (H,) through units of equal weights."""
     units = [torch.full((w,), w**-0.5, dtype=a.dtype, device=a.device) for w in hidden_widths]
     return rank_one_chain(a, [*units, a.new_ones(1)])
+
+
+def balanced_factors(zeta: Tensor, hidden_widths: Sequence[int]) -> list[Tensor]:
+    """Return the shortest layers W_1, ..., W_L whose product is zeta (K, D): all of them balanced.
+
+    Raises
+    ------
+    ValueError
+        If a hidden width is below the rank of zeta.
+    """
+    U, s, V = torch.linalg.svd(zeta.double(), full_matrices=False)
+    rank = int((s > s[0] * max(zeta.shape) * torch.finfo(torch.float64).eps).sum())
+    if hidden_widths and min(hidden_widths) < rank:
+        raise ValueError(
+            f"`zeta` has rank {rank}, more than a layer of width {min(hidden_widths)} lets "
+            "through: give wider `hidden_widths`"
+        )
+    if not hidden_widths:
+        return [zeta]
+    widths = [zeta.shape[1], *hidden_widths, len(zeta)]
+    root = torch.diag(s[:rank] ** (1 / (len(widths) - 1)))
+    layers = []
+    for k, (below, above) in enumerate(pairwise(widths)):
+        layer = zeta.new_zeros(above, below, dtype=torch.float64)
+        left = U[:, :rank] if k == len(widths) - 2 else torch.eye(above, rank).to(U)
+        right = V[:rank] if k == 0 else torch.eye(rank, below).to(U)
+        layer += left @ root @ right
+        layers.append(layer.to(zeta.dtype))
+    return layers
 
 
 def balanced_gated(zeta: Tensor, upper_widths: Sequence[int]) -> list[Tensor]:
@@ -218,14 +258,14 @@ def balanced_units(shapes: Sequence[tuple[int, ...]], rng: torch.Generator) -> l
 
 
 def upper_layers(layers: Sequence[ArrayLike | Tensor], first: Tensor) -> list[Tensor]:
-    """Return matrices (width_1, H), ..., (1, width) on top of `first` (H, ...), in its dtype.
+    """Return matrices (width_1, H), ..., (K, width) on top of `first` (H, ...), in its dtype.
 
     A single one may be given as (H,).
 
     Raises
     ------
     ValueError
-        If there is none, or they do not chain from H to 1.
+        If there is none, or they do not chain from H.
     """
     matrices = [as_tensor(layer).to(first.dtype) for layer in layers]
     if len(matrices) == 1 and matrices[0].ndim == 1:
@@ -233,10 +273,10 @@ def upper_layers(layers: Sequence[ArrayLike | Tensor], first: Tensor) -> list[Te
     chain = [tuple(matrix.shape) for matrix in matrices]
     widths = [first.shape[0], *(shape[0] for shape in chain if shape)]
     wanted = [(high, low) for low, high in pairwise(widths)]
-    if not chain or chain != wanted or widths[-1] != 1:
+    if not chain or chain != wanted or 0 in widths:
         raise ValueError(
             f"the upper matrices must have shapes (width_1, {widths[0]}), ..., "
-            f"(1, width) on top of a layer {tuple(first.shape)}, got {chain}: `upper`, or `w2`, "
+            f"(K, width) on top of a layer {tuple(first.shape)}, got {chain}: `upper`, or `w2`, "
             "has one column a unit below"
         )
     return matrices
@@ -253,11 +293,11 @@ def copy_weights(parameters: Iterable[Tensor], values: Iterable[Tensor]) -> None
 
 
 def end_to_end(layers: Sequence[Tensor]) -> Tensor:
-    """Return the product (width,) of matrices (above, below) up to one score, from the top."""
+    """Return the product (K, width) of matrices (above, below) up to K scores, from the top."""
     product = layers[-1]
     for layer in range(len(layers) - 2, -1, -1):
         product = product @ layers[layer]
-    return product.view(-1)
+    return product
 
 
 def layer_imbalance(layers: Sequence[Tensor]) -> Tensor:

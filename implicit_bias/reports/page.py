@@ -19,6 +19,7 @@ from ..quantities.table import lines, title_of
 from .contents import Contents
 from .finding import Table
 from .formulas import mathml
+from .verdict import WORDS, Word
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,6 +40,11 @@ HEADLINE = ("gap", "margin_ratio", "agreement")
 # Of the data: no names, which may be those of folders that the user did not type.
 DATA = ("n_train", "n_val", "n_inputs", "sha256")
 STYLES = {True: "good", False: "bad", None: "open"}
+# Words of verdicts that a page writes in green, or in red.
+GOOD_NEWS: Mapping[Word, bool] = {
+    "AT ITS LIMIT": True, "AT A LOCAL LIMIT": True, "NOT SEPARATED": False, "DIVERGED": False,
+    "NOT SOLVED": False,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,13 +85,13 @@ def render_html(report: Contents, *, command: str | None = None) -> str:
     picture = _picture(report.figure())
     return pages.get_template("page.html.j2").render(
         heading=report.heading,
-        headline=[str(one) for one in report.verdicts],
+        headline=report.verdicts,
         figures=_figures(report),
         formulas=mathml(report.heading.program),
-        verdict=_verdict(report),
         notices=_notices(report),
         assumptions=report.assumptions,
         styles=STYLES,
+        colours={word: STYLES[GOOD_NEWS.get(word)] for word in WORDS},
         longest=LONGEST,
         tables=report.tables,
         picture=picture,
@@ -117,11 +123,6 @@ def _figures(report: Contents) -> str:
     words = [] if report.status is None else [report.status.name]
     words += [" ".join(line).strip() for line in lines(shared, *HEADLINE)]
     return "; ".join(words)
-
-
-def _verdict(report: Contents) -> str:
-    trained = any("network" in one.objects for one in report.findings)
-    return "the predicted limit" + (" and a trained network" if trained else "")
 
 
 def _notices(report: Contents) -> list[str]:

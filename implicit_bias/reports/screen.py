@@ -27,7 +27,7 @@ PROOFS = (
 DECIDE = ("margin_ratio", "limit_error", "local_ratio", "lazy_law_error")
 # Lines of all verdicts together; a sentence gives up its last parts first.
 OF_VERDICTS = 9
-OF_DATA, OF_THEORY = 2, 3
+OF_DATA, OF_THEORY = 3, 3
 # From the first column of a verdict to its sentence.
 INDENT = 16
 CUT = " ..."
@@ -36,7 +36,7 @@ GROUPS: Mapping[bool | None, str] = {False: "Does not hold", None: "Open", True:
 # How assumptions of each group are told, from most to least, until all are: `--details` has them.
 WAYS = (
     ("how", "how", "how"), ("how", "how", "name"), ("how", "name", "name"),
-    ("how", "name", "number"), ("name", "number", "number"),
+    ("how", "name", "number"), ("name", "name", "number"), ("name", "number", "number"),
 )  # fmt: skip
 
 
@@ -63,10 +63,13 @@ def render_screen(report: Contents, width: int = WIDTH) -> str:
         ],
         _verdict_lines(report.verdicts, width),
         [],
-        [*_theory(report, width), *_wrapped(heading.more or FOOT, width, 2)],
+        [*_theory(report, width, OF_THEORY), *_wrapped(heading.more or FOOT, width, 2)],
     ]
     used = sum(len(block) + 1 for block in blocks)
     blocks[2] = _table_lines(report, width, LINES - used)
+    # What the table leaves over is for the assumptions.
+    room = LINES - used - len(blocks[2]) + OF_THEORY
+    blocks[3] = [*_theory(report, width, room), *_wrapped(heading.more or FOOT, width, 2)]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -91,7 +94,10 @@ def screen_table(
         row for name, row in zip(names, rows, strict=True)
         if name in PROOFS + DECIDE or len(sides) == 1 or len(set(row[1:])) > 1
     ]  # fmt: skip
-    return ("", *(side.name for side in sides)), [row for row in kept if set(row[1:]) != {DASH}]
+    kept = [row for row in kept if set(row[1:]) != {DASH}]
+    # A first row is no part of one above it.
+    kept[:1] = [(row[0].lstrip(), *row[1:]) for row in kept[:1]]
+    return ("", *(side.name for side in sides)), kept
 
 
 def _in_order(report: Contents) -> list[Side]:
@@ -169,14 +175,14 @@ def _sentence(verdict: Verdict, width: int, most: int) -> list[str]:
     return _wrapped(parts[0], width, most)
 
 
-def _theory(report: Contents, width: int) -> list[str]:
-    """Return the theorem's source, and which of its assumptions hold."""
+def _theory(report: Contents, width: int, most: int) -> list[str]:
+    """Return the theorem's source, and which of its assumptions hold, in so many lines."""
     source = f"Theory: {report.heading.source}." if report.heading.source else ""
     for ways in WAYS:
         groups = (
             _group(report.assumptions, holds, way) for holds, way in zip(GROUPS, ways, strict=True)
         )
-        lines = _wrapped(" ".join(filter(None, (source, *groups))), width, OF_THEORY)
+        lines = _wrapped(" ".join(filter(None, (source, *groups))), width, most)
         if not lines or not lines[-1].endswith(CUT):
             break
     return lines

@@ -54,7 +54,7 @@ def run_one_vs_rest(setup: SampleSetup, parts: Parts) -> Report:
         for (label, (sample, _)), child in zip(samples.items(), children, strict=True)
     }
     check_trainer(setup.options.trainer, next(iter(networks.values())))
-    title = f"one-vs-rest: {parts.network_name} beside {parts.formulation.name}"
+    title = f"one-vs-rest: {parts.title}"
     found = (
         setup.declared(class_finding(_data(setup).classes, done))
         for done in _progress(setup, parts, design, samples, networks)

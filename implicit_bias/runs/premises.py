@@ -117,7 +117,7 @@ METHOD = Premise(
     needs={"trainer": ("constant", "normalised"), "momentum": (0, 0.0)},
 )
 LINEAR_METHODS = Premise(
-    name="the theorem's steps",
+    name="step rule and size",
     text="steps are those of a theorem: along the gradient and small enough (Soudry et al.), "
     "along that of log(loss) at small rates (Ji and Telgarsky), or `dual` (Ji, Srebro and "
     "Telgarsky, for the exponential loss)",

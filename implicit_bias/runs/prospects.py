@@ -127,7 +127,7 @@ def farther_in_words(found: Finding) -> str:
     if bar is None or not bar["informative"]:
         return ""
     ends = " to ".join(dict.fromkeys(f"{bar[end]:.4f}" for end in ("low", "high")))
-    return f"predicted at {FARTHER} times its log(1/loss): {ends}"
+    return f"predicted at {FARTHER} times its log(1/loss): margin ratio {ends}"
 
 
 def _no_descent(trajectory: Trajectory) -> Finding:

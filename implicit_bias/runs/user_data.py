@@ -119,7 +119,7 @@ def load_chosen(options: Any) -> Dataset | ClassDataset:
     FileNotFoundError, ValueError, TypeError, MissingExtra
         If the data are not there, an option is out of range, or a package is not installed.
     """
-    load = load_class_data if getattr(options, "classes", "two") == "all" else load_data
+    load = load_class_data if _several(options) else load_data
     choices = {name: getattr(options, name) for name in OF_DATA if name != "data"}
     return load(options.data, **choices, random_state=Seeds.from_seed(options.seed).data)
 
@@ -183,12 +183,11 @@ def _read_data(
             raise ValueError("`n_train` follows from `X` of your own: leave it out")
         return UserData(X=X, y=y), {"n_train": len(X)}
     dataset = provided["data"] if "data" in provided else _split(options, provided)
-    several = getattr(options, "classes", "two") == "all"
-    wanted = ClassDataset if several else Dataset
+    wanted = ClassDataset if _several(options) else Dataset
     if not isinstance(dataset, wanted):
         raise TypeError(
             f"`data` must be the name of bundled data or a {wanted.__name__} "
-            f"(classes={'all' if several else 'two'!r}), got {type(dataset).__name__}: give "
+            f"(classes={getattr(options, 'classes', 'two')!r}), got {type(dataset).__name__}: give "
             "arrays as `X` and `y`"
         )
     n_train, n_val = len(dataset.X_train), len(dataset.X_val)
@@ -227,6 +226,11 @@ def _split(options: Any, provided: Mapping[str, Any]) -> Dataset | ClassDataset:
     return _dataset(options, (X[train], y[train], X[held_out], y[held_out]))
 
 
+def _several(options: Any) -> bool:
+    """Return whether the options ask for data of several classes."""
+    return getattr(options, "classes", "two") != "two"
+
+
 def _pair(provided: Mapping[str, Any], X: str, y: str) -> tuple[Any, Any]:
     missing = [name for name in (X, y) if name not in provided]
     if missing:
@@ -235,7 +239,7 @@ def _pair(provided: Mapping[str, Any], X: str, y: str) -> tuple[Any, Any]:
 
 
 def _dataset(options: Any, arrays: tuple[Any, Any, Any, Any]) -> Dataset | ClassDataset:
-    if getattr(options, "classes", "two") == "all":
+    if _several(options):
         return ClassDataset(USERS_OWN, *arrays, "data of the caller's own")
     n_train, n_val = len(arrays[0]), len(arrays[2])
     about = f"data of the caller's own; {parts_text(n_train, n_val)}"

@@ -15,6 +15,7 @@ from .cooling_schedule import CHECK_EVERY, CONVERGED, RESET_BELOW, Convergence, 
 from .data import GatedData
 from .lbfgs import empty_lbfgs_memory, lbfgs_direction, reset_lbfgs, update_lbfgs
 from .line_search import rounding_of
+from .margins import least_margins
 from .network_stack import NetworkStack, Rate
 from .objectives import smoothed_loss
 from .restarts import (
@@ -153,7 +154,7 @@ class AnnealedLBFGS(SmoothedMargin):
         n_networks = len(self.state["point"])
         self._set(inverse_temperature=np.ones(n_networks))
         now = self._evaluate(batch, self.state["point"])
-        largest = to_numpy(now.scores.detach().abs().amax(dim=1).double())
+        largest = _largest_margin(now, batch)
         # Margins that all vanish say nothing of their scale, but their gradients do.
         gradient = self._weight_gradient(now, now.loss.score_gradient)
         (squared,) = numbers(inner(gradient, gradient))
@@ -251,7 +252,7 @@ class AnnealedLBFGS(SmoothedMargin):
             return
         before = [w.clone() for w in self._stack.weights]
         now = self._evaluate(batch, perturbed_best(self.state, returning, restarted))
-        largest = to_numpy(now.scores.detach().abs().amax(dim=1).double())
+        largest = _largest_margin(now, batch)
         # At the largest margin of the start, 1.
         scale = np.where(restarted & (largest > 0), largest, 1.0) ** (-1 / self._degree)
         now = self._evaluate(batch, now.point * per_network(scale, now.point))
@@ -314,3 +315,9 @@ class AnnealedLBFGS(SmoothedMargin):
             ),
         )
         reset_lbfgs(self.state, factor < RESET_BELOW)
+
+
+def _largest_margin(at: Evaluation, batch: GatedData) -> Array:
+    """Return the sizes (B,) of the largest margins, of whatever sign."""
+    sizes = least_margins(at.scores.detach(), batch.y).abs().amax(dim=1)
+    return to_numpy(sizes.double())

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .._words import LossName, MarginLoss, words
+from .._words import DecayName, LossName, MarginLoss, WeightNorm, words
 
 __all__ = [
     "LOSSES",
@@ -45,6 +45,13 @@ class Trainer:
         Whether it needs a network of ReLUs, whose kinks it rounds.
     minimises : bool
         Whether it needs a loss that has a least value, which one of margins has not.
+    norms : pair of str
+        Norms on the weights in which its steps are steepest: of every layer but the last, and of
+        the last one. A network of one layer has the first.
+    own_momentum : float
+        Momentum of its own, where it has one.
+    decays : tuple of str
+        Forms of weight decay that may be set, "coupled" and "decoupled".
     batch_size : int
         Default number of samples a step; 0 is the full batch.
     steps : tuple of int
@@ -60,6 +67,9 @@ class Trainer:
     logarithmic: bool = True
     kinks: bool = False
     minimises: bool = False
+    norms: tuple[WeightNorm, WeightNorm] = ("l2", "l2")
+    own_momentum: float = 0.0
+    decays: tuple[DecayName, ...] = ()
     batch_size: int = 0
     steps: tuple[int, ...] = (3000,)
     learning_rates: tuple[float, ...] = ()
@@ -70,6 +80,26 @@ class Trainer:
         rates = self.learning_rates or (None,) * len(self.steps)
         return tuple(zip(self.steps, rates, strict=True))
 
+    def norms_of(self, n_layers: int) -> tuple[WeightNorm, ...]:
+        """Return the norm of each of so many layers, the first layer first."""
+        below, last = self.norms
+        return (below,) * (n_layers - 1) + (last,) if n_layers > 1 else (below,)
+
+
+def _steepest(
+    below: WeightNorm, last: WeightNorm, *, takes_momentum: bool = False, own_momentum: float = 0.0
+) -> Trainer:
+    """Return a method of normalised steps, of rates that it finds or is given."""
+    return Trainer(
+        full_batch=False,
+        automatic=frozenset({False, True}),
+        takes_momentum=takes_momentum,
+        norms=(below, last),
+        own_momentum=own_momentum,
+        decays=("decoupled",),
+        steps=(20000,),
+    )
+
 
 # By the words of `TrainerName`.
 TRAINERS: Mapping[str, Trainer] = MappingProxyType(
@@ -79,6 +109,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             automatic=frozenset({False}),
             takes_momentum=True,
             logarithmic=False,
+            decays=("coupled", "decoupled"),
             # The published GLN experiment (Lippl, Abbott and Chung, appendix A.2).
             batch_size=128,
             steps=(1600, 1600),
@@ -89,6 +120,12 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
         "dual": Trainer(degree=1),
         "annealed": Trainer(degree=None, steps=(2000,)),
         "smoothed": Trainer(degree=None, kinks=True, steps=(12000,)),
+        "sign": _steepest("linf", "linf", takes_momentum=True),
+        "spectral": _steepest("spectral", "spectral", takes_momentum=True),
+        "coordinate": _steepest("l1", "l1", takes_momentum=True),
+        "signum": _steepest("linf", "linf", own_momentum=0.9),
+        "muon": _steepest("spectral", "linf", own_momentum=0.9),
+        "adam": _steepest("linf", "linf", own_momentum=0.9),
         "newton": Trainer(logarithmic=False, minimises=True, steps=(30,)),
     }
 )

@@ -73,10 +73,11 @@ def place_data(
     _check_scale(given, inputs.dtype)
     targets = weight.new_ones(len(inputs)) if y is None else as_tensor(y).to(weight)
     objective = get_loss(loss)
-    n_axes = 2 if objective.multiclass else 1
-    fits = targets.ndim == n_axes and len(targets) == len(inputs) and targets.shape[-1] >= n_axes
+    fits = targets.ndim in objective.axes and len(targets) == len(inputs)
+    fits = fits and targets.shape[-1] >= targets.ndim
     if not fits or not bool(objective.accepts(targets).all()):
-        shape = f"({len(inputs)}, K)" if objective.multiclass else f"({len(inputs)},)"
+        shapes = {1: f"({len(inputs)},)", 2: f"({len(inputs)}, K)"}
+        shape = " or ".join(shapes[n_axes] for n_axes in objective.axes)
         raise ValueError(
             f"`y` must have shape {shape}, one target a row of X, got shape "
             f"{tuple(targets.shape)}, and {objective.targets}"

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from .batched import dot, per_network
 from .data import GatedData
+from .margins import n_margins, score_gradient
 from .network_stack import NetworkStack, Rate
 from .stepper import log_loss_gradient
 
@@ -20,9 +21,10 @@ class DualAcceleration:
         g_t = \frac{t}{t + 1} (g_{t-1} + \nabla_t), \qquad
         w_{t+1} = w_t - \frac{1}{R^2} (g_t + \nabla_t), \qquad R = \max_n \|x_n\|,
 
-    with the gradient of log(loss) for :math:`\nabla_t`, a mixture of the samples. For the
-    exponential loss the weights of that mixture are the iterates of an accelerated method for
-    the dual problem, and margins per unit of norm err by O(log n / t^2) up to a factor log t.
+    with the gradient of log(loss) for :math:`\nabla_t`, a mixture of the samples; of
+    K classes one of the relative margins, whose gradients stand for the x_n. For the exponential
+    loss the weights of that mixture are the iterates of an accelerated method for the dual
+    problem, and margins per unit of norm err by O(log n / t^2) up to a factor log t.
     That is proved for a start at 0. Weights above the length 1 / R are shortened to it first, for
     margins of at most 1; otherwise it would take until w outgrows them.
 
@@ -73,14 +75,15 @@ class DualAcceleration:
 
 
 def _largest_gradient(stack: NetworkStack, batch: GatedData, max_entries: int) -> Tensor:
-    """Largest squared length of a sample's gradient: the same for all networks, at any weights."""
+    """Largest squared length of a margin's gradient: the same for all networks, at any weights."""
     scores = stack.uncompiled_scores(batch)
     n_weights = sum(w.numel() for w in stack.weights)  # differentiated together
-    samples = torch.arange(len(batch.y), device=batch.y.device)
+    margins = torch.arange(n_margins(batch.y), device=batch.y.device)
     largest = torch.zeros((), dtype=torch.float64, device=batch.y.device)
-    for some in torch.split(samples, max(max_entries // n_weights, 1)):
+    for some in torch.split(margins, max(max_entries // n_weights, 1)):
+        chosen = score_gradient(scores.detach()[0], batch.y, some)
         squares = [
-            g.flatten(1).double().square().sum(1) for g in stack.sample_gradients(scores, some)
+            g.flatten(1).double().square().sum(1) for g in stack.sample_gradients(scores, chosen)
         ]
         largest = torch.maximum(largest, torch.stack(squares).sum(0).max())
     return largest

@@ -160,7 +160,7 @@ class LineSearchDescent:
         ]
         assign(weights, moved)
         self._scores = self._stack.scores(batch)
-        after = log_loss(batch.y * self._scores.detach(), self._kind)
+        after = log_loss(self._scores.detach(), batch.y, self._kind)
         promised = 0.0 if self._momentum else ARMIJO * size * begun.squared
         # A comparison with NaN is false: steps out of the representable are too long as well.
         good = after <= begun.loss - promised + rounding_of(begun.loss, weights)

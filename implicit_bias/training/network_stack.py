@@ -21,7 +21,7 @@ Rate = float | Tensor | None
 
 
 class NetworkStack:
-    """B networks of one architecture, trained side by side.
+    """B networks of one architecture, trained side by side; scores of K classes are (B, n, K).
 
     Attributes
     ----------
@@ -85,18 +85,19 @@ class NetworkStack:
                 scores = self.scores(batch)
         return scores
 
-    def sample_gradients(self, scores: Tensor, samples: Tensor) -> list[Tensor]:
-        """Return the gradients (k, ...) of ``scores[0, n]`` in the first network's weights.
+    def sample_gradients(self, scores: Tensor, coefficients: Tensor) -> list[Tensor]:
+        """Return gradients (k, ...) of combinations of scores in the first network's weights.
 
-        There is one for each n in `samples` (k,); the graph stays.
+        There is one for each row of coefficients (k, n) or (k, n, K) of its scores; the graph
+        stays.
         """
-        chosen = scores.new_zeros(len(samples), *scores.shape)
-        chosen[torch.arange(len(samples), device=samples.device), 0, samples] = 1.0
+        every = scores.new_zeros(len(coefficients), *scores.shape)
+        every[:, 0] = coefficients
         gradients = torch.autograd.grad(
-            scores, self._leaves, chosen, retain_graph=True, is_grads_batched=True
+            scores, self._leaves, every, retain_graph=True, is_grads_batched=True
         )
         pairs = zip(gradients, self.weights, strict=True)
-        return [g.view(len(samples), *w.shape)[:, 0] for g, w in pairs]
+        return [g.view(len(coefficients), *w.shape)[:, 0] for g, w in pairs]
 
     def write_back(self) -> None:
         """Copy the weights into the networks, where these do not share them."""

@@ -23,6 +23,7 @@ from .kl_divergence import (
     categorical_kl,
     categorical_kl_slope,
 )
+from .margins import are_classes, least_margins, loss_margins, margin_gradient
 
 __all__ = [
     "OBJECTIVES",
@@ -75,8 +76,8 @@ class Objective:
         Returns which targets are such, elementwise, or one row at a time with classes.
     logarithm : MarginLogarithm or None
         None for a loss that is not one of margins.
-    multiclass : bool
-        Whether scores and targets have a last axis of K classes, over which the loss is a sum.
+    axes : tuple of int
+        How many axes targets may have: 1 for (n,), 2 for (n, K) of K classes.
     """
 
     value: Callable[[Tensor, Tensor], Tensor]
@@ -84,7 +85,7 @@ class Objective:
     targets: str
     accepts: Callable[[Tensor], Tensor]
     logarithm: MarginLogarithm | None = None
-    multiclass: bool = False
+    axes: tuple[int, ...] = (1,)
 
 
 def _margin_objective(
@@ -93,12 +94,21 @@ def _margin_objective(
     logarithm: MarginLogarithm,
 ) -> Objective:
     return Objective(
-        value=lambda scores, y: value(y * scores),
-        slope=lambda scores, y: y * slope(y * scores),
-        targets="values in {-1, +1}: map two classes with 2 * (y == a) - 1",
-        accepts=lambda y: y.abs() == 1,
+        value=lambda scores, y: value(loss_margins(scores, y)),
+        slope=lambda scores, y: margin_gradient(slope(loss_margins(scores, y)), scores, y),
+        targets="values in {-1, +1}: map two classes with 2 * (y == a) - 1, and give K classes as "
+        "the rows np.eye(K)[labels]",
+        accepts=_are_labels,
         logarithm=logarithm,
+        axes=(1, 2),
     )
+
+
+def _are_labels(y: Tensor) -> Tensor:
+    """Return which labels are -1 or +1, and which rows (n, K) have a single one, at a class."""
+    if not are_classes(y):
+        return y.abs() == 1
+    return ((y == 0) | (y == 1)).all(dim=-1) & (y.sum(dim=-1) == 1)
 
 
 def _log_logistic(margins: Tensor) -> Tensor:
@@ -149,7 +159,7 @@ OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
             slope=categorical_kl_slope,
             targets="soft labels (n, K) of K >= 2 classes, rows in [0, 1] with sum 1",
             accepts=are_distributions,
-            multiclass=True,
+            axes=(2,),
         ),
     }
 )
@@ -179,8 +189,8 @@ def get_logarithm(kind: str) -> MarginLogarithm:
 
 def mean_loss_gradient(scores: Tensor, targets: Tensor, kind: str) -> Tensor:
     """Return the gradient (..., n), or (..., n, K), of the mean loss in the scores."""
-    objective = get_loss(kind)
-    return objective.slope(scores, targets) / scores.shape[-2 if objective.multiclass else -1]
+    n_samples = scores.shape[-2 if are_classes(targets) else -1]
+    return get_loss(kind).slope(scores, targets) / n_samples
 
 
 def log_mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
@@ -189,7 +199,8 @@ def log_mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
     Parameters
     ----------
     margins : Tensor (..., n)
-        Margins :math:`y_n f(x_n)`, float32 or float64; the mean is over the last axis.
+        Margins :math:`y_n f(x_n)`, or `loss_margins` of K classes, float32 or float64; the mean is
+        over the last axis.
     kind : str
         A loss of margins in `OBJECTIVES`.
 
@@ -222,14 +233,14 @@ def log_mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
 
 
 def log_mean_loss_gradient(scores: Tensor, targets: Tensor, kind: str) -> Tensor:
-    r"""Return the gradient (..., n) of `log_mean_loss` in the scores.
+    r"""Return the gradient, like the scores (..., n) or (..., n, K), of `log_mean_loss` in them.
 
-    Written as :math:`y_n \, \mathrm{softmax}(\log \ell)_n \, \ell'(m_n) / \ell(m_n)`, in which
-    nothing under- or overflows.
+    Written as :math:`\nabla m_n \, \mathrm{softmax}(\log \ell)_n \, \ell'(m_n) / \ell(m_n)`, in
+    which nothing under- or overflows.
     """
-    logarithm, margins = get_logarithm(kind), targets * scores
+    logarithm, margins = get_logarithm(kind), loss_margins(scores, targets)
     shares = torch.softmax(logarithm.value(margins), dim=-1)
-    return targets * (shares * logarithm.slope(margins))
+    return margin_gradient(shares * logarithm.slope(margins), scores, targets)
 
 
 class SmoothedLoss(NamedTuple):
@@ -239,10 +250,10 @@ class SmoothedLoss(NamedTuple):
     ----------
     log_loss : (B,)
         `log_mean_loss`, in float64.
-    score_gradient : (B, n)
+    score_gradient : (B, n) or (B, n, K)
         Its gradient in the scores, in their dtype.
     smallest_margin : (B,)
-        In float64.
+        In float64; of K classes the least relative one.
     """
 
     log_loss: Tensor
@@ -251,12 +262,15 @@ class SmoothedLoss(NamedTuple):
 
 
 def smoothed_loss(scores: Tensor, targets: Tensor, kind: str) -> SmoothedLoss:
-    """Return `log_mean_loss` and its gradient for scores (B, n), in one pass over them.
+    """Return `log_mean_loss` and its gradient for scores (B, n) or (B, n, K), in one pass.
 
     Where the smallest of all margins is in the loss's tail, which far along it is, that costs one
     exponential a sample. Only on the CPU, which is asked for nothing here.
     """
-    logarithm, margins = get_logarithm(kind), (targets * scores).double()
+    logarithm = get_logarithm(kind)
+    if are_classes(targets):
+        return _smoothed_of_classes(scores, targets.double(), logarithm)
+    margins = (targets * scores).double()
     smallest = margins.amin(-1)
     on_cpu = margins.device.type == "cpu"
     if on_cpu and float(smallest.min()) >= logarithm.tail:
@@ -270,3 +284,19 @@ def smoothed_loss(scores: Tensor, targets: Tensor, kind: str) -> SmoothedLoss:
     log_loss = peak + torch.log(total / margins.shape[-1])
     gradient = targets * (shares / -total[:, None])
     return SmoothedLoss(log_loss, gradient.to(scores.dtype), smallest)
+
+
+def _smoothed_of_classes(scores: Tensor, rows: Tensor, logarithm: MarginLogarithm) -> SmoothedLoss:
+    """Return the same of K classes, whose rows (n, K) are of float64."""
+    known = scores.double()
+    margins = loss_margins(known, rows)
+    log_values = logarithm.value(margins)
+    peak = log_values.amax(-1)
+    shares = torch.exp(log_values - peak[:, None])
+    total = shares.sum(-1)
+    coefficients = logarithm.slope(margins) * (shares / total[:, None])
+    return SmoothedLoss(
+        peak + torch.log(total / margins.shape[-1]),
+        margin_gradient(coefficients, known, rows).to(scores.dtype),
+        least_margins(known, rows).amin(-1),
+    )

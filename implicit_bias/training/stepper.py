@@ -7,6 +7,7 @@ from typing import Protocol
 from torch import Tensor
 
 from .data import GatedData
+from .margins import loss_margins
 from .network_stack import NetworkStack, Rate
 from .objectives import log_mean_loss, log_mean_loss_gradient
 
@@ -36,9 +37,9 @@ class Stepper(Protocol):
         """Make sure that the weights are those of the steps taken, before anything reads them."""
 
 
-def log_loss(margins: Tensor, kind: str) -> Tensor:
-    """Return the logarithms (B,), in float64, of the mean losses of margins (B, n)."""
-    return log_mean_loss(margins.double(), kind)
+def log_loss(scores: Tensor, targets: Tensor, kind: str) -> Tensor:
+    """Return the logarithms (B,), in float64, of the mean losses of scores (B, n) or (B, n, K)."""
+    return log_mean_loss(loss_margins(scores, targets).double(), kind)
 
 
 def log_loss_gradient(
@@ -52,11 +53,11 @@ def log_loss_gradient(
     batch : GatedData
     kind : str
         A loss of margins.
-    scores : (B, n) tensor, optional
+    scores : (B, n) or (B, n, K) tensor, optional
         The scores at these weights with their graph, where they are known already.
     """
     if scores is None:
         scores = stack.scores(batch)
     known = scores.detach()
     coefficients = log_mean_loss_gradient(known, batch.y, kind)
-    return log_loss(batch.y * known, kind), stack.vjp(scores, coefficients)
+    return log_loss(known, batch.y, kind), stack.vjp(scores, coefficients)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .batches import Batches
 from .data import GatedData
+from .margins import n_margins
 from .network_stack import NetworkStack, Rate
 from .run_file import RunFile, RunState
 from .settings import TrainingSettings
@@ -69,7 +70,7 @@ class TrainingRun:
             for network, observer in zip(stack.networks, observers, strict=True)
         ]
         self.failures: list[str | None] = [None] * len(stack.networks)
-        self._stepper = make_stepper(stack, settings, len(data.y))
+        self._stepper = make_stepper(stack, settings, n_margins(data.y))
         self._batches = Batches(data, settings.batch_size, settings.random_state)
         self._rows = set(settings.checkpoints())
         self._done, self._seconds_before = 0, 0.0

@@ -14,6 +14,7 @@ from torch import Tensor
 from ..networks.adapted import plain
 from ..networks.protocols import HasUnitNorms, check_scores
 from .data import GatedData, trained_weights
+from .margins import least_margins, loss_margins
 from .objectives import get_loss, log_mean_loss
 from .trajectory import Trajectory
 
@@ -52,6 +53,7 @@ class TrajectoryRecorder:
     ) -> None:
         self._network = network
         self._data, self._held_out = samples
+        self._targets = self._data.y.double()
         self._kind, self._objective, self._observer = kind, get_loss(kind), observer
         self.rows: list[dict[str, Any]] = []
 
@@ -106,20 +108,21 @@ class TrajectoryRecorder:
             return not math.isfinite(log_loss)
         if not self.rows:
             return not log_loss < math.inf
-        targets = self._data.y.double()
+        zero = torch.zeros_like(self._targets)
         # Below 0 for a network that returns its loss, of which a score of 0 says nothing.
-        at_zero = max(0.0, float(self._objective.value(torch.zeros_like(targets), targets).mean()))
+        at_zero = max(0.0, float(self._objective.value(zero, self._targets).mean()))
         return not math.exp(min(log_loss, 700.0)) <= 1e3 * (self.rows[0]["loss"] + at_zero)
 
     def _margin_row(self, scores: Tensor) -> dict[str, Any]:
-        margins = (self._data.y * scores).double()
-        log_loss = float(log_mean_loss(margins, self._kind))
+        known = scores.double()
+        log_loss = float(log_mean_loss(loss_margins(known, self._targets), self._kind))
+        smallest = float(least_margins(known, self._targets).min())
         with np.errstate(over="ignore"):
             loss = float(np.exp(log_loss))
-        return {"loss": loss, "log_loss": log_loss, "smallest_margin": float(margins.min())}
+        return {"loss": loss, "log_loss": log_loss, "smallest_margin": smallest}
 
     def _fit_row(self, scores: Tensor) -> dict[str, Any]:
-        values = self._objective.value(scores.double(), self._data.y.double())
+        values = self._objective.value(scores.double(), self._targets)
         loss = float(values.mean())
         return {
             "loss": loss,

@@ -332,7 +332,7 @@ def test_to_dict_to_frame_and_str_say_the_same(limit) -> None:
         (0.97, 0.001, 1.3, (1,), "units 1 still grow"),
         (0.97, 0.001, 1.3, (), "a saddle"),
         (0.97, 0.001, 1.0, (), "stationary, but"),
-        (0.97, 0.2, 1.3, (), "time"),
+        (0.97, 0.2, 1.3, (), "the weights are not"),
     ],
 )
 def test_a_margin_ratio_below_099_comes_with_its_reason(

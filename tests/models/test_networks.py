@@ -285,12 +285,12 @@ UPPER = "upper matrices must have shapes"
         *(
             (lambda shapes=shapes: GLN.from_weights(np.ones((H, C, D)), *map(np.ones, shapes)),
              ValueError, UPPER)
-            for shapes in ([], [(H,), (1, H)], [(2, H), (1, 3)], [(2, H)])
+            for shapes in ([], [(H,), (1, H)], [(2, H), (1, 3)], [(2, H + 1)])
         ),
         *(
             (lambda shapes=shapes: DeepLinear.from_weights(*map(np.ones, shapes)), ValueError,
              "must have shapes")
-            for shapes in ([], [(2, 3)], [(2, 3), (1, 4)], [(3,)])
+            for shapes in ([], [(2, 3), (1, 4)], [(3,)])
         ),
         (lambda: GLN(D, H, C)(T(X), T(CONTEXTS[:, 1:])), ValueError,
          r"`contexts` must have shape \(11, 3\), got \(11, 2\)"),

@@ -59,6 +59,7 @@ NETWORKS: dict[str, Callable[[Any], torch.nn.Module]] = {
     "network:ResidualReLU": lambda kind: kind(2, 3),
     "network:DeepGLN": lambda kind: kind(2, widths=(3, 2), n_contexts=2),
     "network:DeepLinear": lambda kind: kind(2, hidden_widths=(3,)),
+    "network:DiagonalLinear": lambda kind: kind(2),
     "network:DGN": lambda kind: kind(2, widths=(3, 2)),
     "network:DLGN": lambda kind: kind(2, widths=(3, 2), beta=4.0),
     "network:ExitNetwork": lambda kind: kind(

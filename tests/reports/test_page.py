@@ -18,10 +18,12 @@ from implicit_bias.drawing import Row
 from implicit_bias.models import MODELS
 from implicit_bias.reports import (
     Assumption,
+    Evidence,
     Finding,
     Heading,
     Report,
     Table,
+    decide,
     mathml,
     render_html,
     write_html,
@@ -144,7 +146,7 @@ def test_every_cell_and_assumption_is_there_as_text() -> None:
         assert all(cell in cells for cell in row)
     assert "numbers" in page.texts["caption"]
     assert page.texts["li"] == ["first", NASTY, "third"]
-    assert page.texts["b"] == ["holds", "DOES NOT HOLD", "not checked"]
+    assert page.texts["b"] == ["PREDICTED", "holds", "DOES NOT HOLD", "not checked"]
     assert "everything tends to <i>1</i>" in page.texts["p"]
     assert "min x" in page.texts["p"]
 
@@ -219,6 +221,24 @@ def test_the_headline_speaks_of_no_trainer_alone() -> None:
     assert "margin ratio (1) 0.5000" in alone
 
 
+def test_the_headline_is_the_verdict_and_others_stand_below_it() -> None:
+    ratios = {"momentum": 0.5, "annealed": 0.995}
+    verdicts = tuple(
+        decide(Evidence(near={"margin_ratio": ratio}, reason="<slow> & far", trainer=name))
+        for name, ratio in ratios.items()
+    )
+    text = render_html(report(verdicts=verdicts), command="x")
+    page = Page(text)
+    near, far = report(verdicts=verdicts).verdicts
+    headline = re.search("<h1>(.*?)</h1>", text, re.DOTALL)
+    assert headline and near.word == "AT ITS LIMIT" and page.texts["title"] == ["gln: " + near.word]
+    words = Page(headline[1])
+    assert (words.texts["b"], words.kinds["b"]) == ([near.word], ["good"])
+    assert headline[1].endswith(near.text) and near.text not in text.split("</h1>")[1]
+    assert (page.texts["b"][1], page.kinds["b"][1]) == (far.word, "open")
+    assert far.text in [one.strip() for one in page.texts["p"]]
+
+
 def test_nor_does_that_of_a_run_whose_trainers_share_a_table() -> None:
     several = run_model("gln", n_train=40, n_val=10, hidden_units=3, steps=20)
     assert len(several.verdicts) == 2
@@ -246,7 +266,7 @@ def test_what_went_wrong_stands_at_the_top() -> None:
     )
     notices = [p for p in Page(text).texts["p"] if "NOT_SEPARABLE: " in p or "diverged" in p]
     assert len(notices) == 2
-    assert any("NOT SEPARABLE: proved" in one for one in Page(text).texts["strong"])
+    assert "NOT SEPARABLE" in Page(text).texts["b"]
     assert "interrupted" in text.split("<h2>")[0]
     assert "notice" not in render_html(report(), command="x").split("</style>")[1]
 

@@ -85,9 +85,10 @@ def orthogonal_part(start: Floats, span: Span, loss: str) -> Floats:
 @door()
 def distillation_limit(
     X: Array,
-    teacher: Array,
+    teacher: Array = None,
     w0: Array = None,
     *,
+    y: Array = None,
     depth: int = 1,
     loss: SoftLoss = "cross-entropy",
     rcond: float | None = None,
@@ -111,10 +112,13 @@ def distillation_limit(
     ----------
     X : (n, D) real array
         Inputs of the transfer set.
-    teacher : (D,) or (K, D) real array
+    teacher : (D,) or (K, D) real array, optional
         The teacher's weights: soft labels `sigmoid(<w_*, x>)`, or softmax of K scores.
     w0 : array like `teacher`, optional
         The student's end-to-end weights at the start; zero by default, for one layer only.
+    y : (n,) or (n, K) real array, optional
+        Targets in place of a teacher, for ``loss="squared"``: regression. The teacher is then
+        `X^+ y`, least squares of least norm.
     depth : int
         Layers of the student, balanced: `W_{l+1}^T W_{l+1} = W_l W_l^T`. One for K classes.
     loss : str
@@ -146,8 +150,21 @@ def distillation_limit(
     >>> limit = ib.distillation.distillation_limit([[2.0, 0.0]], [3.0, 4.0], [0.25, 0.25], depth=2)
     >>> limit.status.name, limit.projection.tolist(), round(limit.null_norm, 4)
     ('SOLVED', [3.0, 0.0], 0.739)
+
+    Regression by a deep linear network:
+
+    >>> start = [0.25, 0.25]
+    >>> limit = ib.distillation.distillation_limit(
+    ...     [[2.0, 0.0]], w0=start, y=[6.0], depth=3, loss="squared"
+    ... )
+    >>> limit.status.name, limit.zeta.round(4).tolist()
+    ('SOLVED', [3.0, 1.0834])
     """
     begun = time.perf_counter()
+    if y is not None:
+        teacher = _least_squares(X, y, teacher, loss, rcond)
+    elif teacher is None:
+        raise ValueError("`teacher` is missing: give its weights, or targets `y` of a regression")
     X, target, start = checked_student(X, teacher, w0, depth, loss)
     if rcond is not None:
         require_fraction("rcond", rcond)
@@ -177,6 +194,30 @@ def distillation_limit(
         tol=tol,
         seconds=time.perf_counter() - begun,
     )
+
+
+def _least_squares(X: Any, y: Any, teacher: Any, loss: str, rcond: float | None) -> Floats:
+    """Return `X^+ y`, (D,) or (K, D), from which the squared loss has the slopes that y gives it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a teacher is given too, the loss is another one, or an array is malformed.
+    """
+    if teacher is not None:
+        raise ValueError("`teacher` and `y` are two sources of targets: give one of them")
+    if loss != "squared":
+        raise ValueError(f'`y` are targets of a regression, of loss="squared", got loss={loss!r}')
+    inputs, targets = _finite("X", X), _finite("y", y)
+    require_inputs(inputs)
+    require_scale("X", inputs)
+    if targets.ndim not in (1, 2) or len(targets) != len(inputs) or 0 in targets.shape:
+        raise ValueError(
+            f"`y` must have shape ({len(inputs)},) or ({len(inputs)}, K), got {targets.shape}: "
+            "one target per row of X"
+        )
+    span = sample_span(inputs, rcond)
+    return np.asarray((span.basis @ (span.from_samples.T @ targets)).T)
 
 
 def largest_start(epsilon: float, norm: float, depth: int) -> float:

@@ -99,7 +99,7 @@ def assumptions(
             f"the start has a smaller loss than weights of 0: {begins:.6g} below {at_zero:.6g}"
             f"{way}",
             begins < at_zero,
-            "a start below the loss of 0",
+            "a start below the loss of zero weights",
             "measured",
         ),
     )

@@ -70,7 +70,7 @@ ASSUMED = (
         unless=ONE_LAYER,
     ),
     Premise(
-        name="a start below the loss of 0",
+        name="a start below the loss of zero weights",
         text="the start has a smaller loss than weights of 0",
         known="measured",
         unless=ONE_LAYER,

@@ -40,6 +40,8 @@ from ...reports.finding import Finding, Side, Table
 from ...reports.findings import (
     divergence,
     gating_file,
+    loss_vanishes,
+    positive_margins,
     solved,
     trained,
     unseparated,
@@ -205,6 +207,11 @@ def _find(
     setup.progress.stage("finding the local limit")
     constant = setup.options.experts == "constant"
     value = bounded_value(twin, limit, frozen.samples[0], constant=constant)
+    known = (
+        loss_vanishes(trajectory),
+        positive_margins(float(trajectory.smallest_margin[-1])),
+    )
+    alone = replace(alone, assumptions=(*alone.assumptions, *known))
     yield from _compared(frozen, limit, value, twin, alone)
 
 

@@ -162,7 +162,8 @@ def _evidence(found: ReLULimitComparison, trajectory: Trajectory, name: str) -> 
     proof = f"optimal among all whose units turn by less than {found.local_turn:.2g} degrees"
     if limit.status is Status.GLOBAL_OPTIMUM:
         proof = "the best of all widths"
-    same = {True: ", the same at half the steps", False: ", another at half the steps", None: ""}
+    half = "from the weights at half the steps"
+    same = {True: f", also found {half}", False: f", another is found {half}", None: ""}
     proof = f"{proof} (proved, gap {found.local_gap:.0e}){same[found.half_same]}"
     reason = unseparated(trajectory) or limit.reason
     far = (

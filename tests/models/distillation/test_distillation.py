@@ -34,7 +34,7 @@ SLOPES = {"cross-entropy": lambda s, t: expit(s) - expit(t), "squared": lambda s
 
 
 def starting(depth: int, size: float = 0.1, loss: str = "cross-entropy") -> Floats:
-    """A start of this length below the loss of 0."""
+    """A start of this length below the loss of zero weights."""
     w = np.random.default_rng(depth).normal(size=D)
     w *= size / np.linalg.norm(w)
     return w if mean_loss(X, w, TEACHER, loss) < mean_loss(X, 0 * w, TEACHER, loss) else -w

@@ -1,0 +1,254 @@
+"""Normalised steepest descent in a norm of each layer, with momentum, and Adam.
+
+Gradients fall with the loss, below all that a float can hold. What is remembered of them between
+steps, momentum and second moments, stands on a scale of its own, whose logarithm is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from .._solve import Norm, NormName
+from .batched import per_network
+from .data import GatedData
+from .decay import shrink
+from .margins import n_margins, score_gradient
+from .network_stack import NetworkStack, Rate
+from .steepest_steps import as_matrices, dual_norms, newton_schulz, norms_of, steepest
+from .stepper import log_loss_gradient
+
+__all__ = ["ADAM_BETAS", "AdamDescent", "Polar", "SteepestDescent"]
+
+# No margin changes by more than this in a step, of a network of one layer and of one of several.
+# Ten times as much tears layers that step by signs between samples before they have directions
+# (frozen ReLU gates, 60 digits, 40,000 steps: 0.59 of the margin, not 0.96), and averages that
+# forget a tenth in a step would keep their oldest gradients, as the loss falls faster.
+CHANGE, CHANGE_OF_LAYERS = 0.3, 0.03
+# Steps are nearly constant so long, then fall as the theorem has them.
+STEADY = 1000
+# Samples of which the first rate knows the gradients.
+PROBES = 16
+# Decay of Adam's averages. At 0.999, as it is shipped, the second lags behind gradients that fall,
+# and the way to the same limit is longer.
+ADAM_BETAS = (0.9, 0.9)
+
+Polar = Literal["exact", "newton-schulz"]
+
+
+class NormalisedSteps:
+    r"""Steps of falling size along directions that a subclass chooses.
+
+    .. math:: \eta_t = c \, (1 + t / 1000)^{-p}, \qquad p = \max(1/2, 1 - 1/L),
+
+    L the degree of the network: weights of size r have margins of size :math:`r^L`, and steps that
+    fall so change margins by no more than the first ones do. Without a rate c is found at the
+    start: no margin may change by more than a constant in a step, as far as the gradients of some
+    samples at the start tell.
+
+    Parameters
+    ----------
+    stack : NetworkStack
+    kind : str
+        A loss of margins.
+    norms : sequence of Norm or str
+        One a weight of the network.
+    weight_decay : float
+        lam of ``W <- (1 - eta_t lam) W`` before every step.
+
+    Attributes
+    ----------
+    state : dict of tensors
+        "steps" taken, "first" rates (B,), 0 until they are known, and what a subclass remembers.
+    """
+
+    def __init__(
+        self,
+        stack: NetworkStack,
+        kind: str,
+        norms: Sequence[Norm | NormName],
+        weight_decay: float = 0.0,
+    ) -> None:
+        self._stack, self._kind, self._decay = stack, kind, weight_decay
+        self._norms = [Norm.of(norm) for norm in norms]
+        self._degree: int = getattr(stack.networks[0], "degree", None) or 1
+        self._change = CHANGE if self._degree == 1 else CHANGE_OF_LAYERS
+        zero = torch.zeros((), dtype=torch.float64)
+        self.state = {"steps": zero, "first": zero.new_zeros(len(stack.weights[0]))}
+
+    def step(self, batch: GatedData, rate: Rate) -> None:
+        """Take one step; `rate` is c, or None where it is found."""
+        if rate is None and not bool(self.state["first"].all()):
+            self.state["first"] = self._first_rates(batch)
+        log_loss, gradients = log_loss_gradient(self._stack, batch, self._kind)
+        directions = self._directions(log_loss, gradients)
+        fallen = (1 + float(self.state["steps"]) / STEADY) ** max(1 / 2, 1 - 1 / self._degree)
+        size = (self.state["first"] if rate is None else rate) / fallen
+        for weight, direction in zip(self._stack.weights, directions, strict=True):
+            if self._decay:
+                shrink(weight, self._decay, size)
+            if isinstance(size, Tensor):
+                weight.sub_(direction * per_network(size, weight))
+            else:
+                weight.sub_(direction, alpha=size)
+        self.state["steps"] = self.state["steps"] + 1
+
+    def settle(self) -> None:
+        """Leave the weights as they are; see `Stepper`."""
+
+    def _directions(self, log_loss: Tensor, gradients: list[Tensor]) -> list[Tensor]:
+        """Return the directions (B, ...) to go against, from log(loss) (B,) and its gradients."""
+        raise NotImplementedError
+
+    def _first_rates(self, batch: GatedData) -> Tensor:
+        """Return the rates (B,) at which no margin changes by more than the constant."""
+        stack, n = self._stack, n_margins(batch.y)
+        largest = self.state["first"].new_zeros(len(stack.weights[0]))
+        scores = stack.scores(batch)
+        some = torch.linspace(0, n - 1, min(n, PROBES), device=scores.device).round().long()
+        for chosen in score_gradient(scores.detach()[0], batch.y, some.unique()):
+            gradients = stack.vjp(scores, chosen.expand_as(scores), keep=True)
+            largest = torch.maximum(largest, self._over_layers(dual_norms, gradients).sum(0).cpu())
+            scores = stack.rescored(scores, batch)
+        sizes = self._over_layers(norms_of, stack.weights).amax(0).cpu()
+        degree = self._degree
+        slope = largest / sizes ** (degree - 1)  # L times the largest margin of weights of size 1
+        rates = (self._change / (slope * float(STEADY) ** (degree - 1))) ** (1 / degree)
+        return torch.where(torch.isfinite(rates) & (rates > 0), rates, 1.0)
+
+    def _over_layers(self, measure: object, weights: Sequence[Tensor]) -> Tensor:
+        """Return what `measure` gives for each layer in its norm (L, B)."""
+        pairs = zip(self._norms, weights, strict=True)
+        return torch.stack([measure(norm, weight) for norm, weight in pairs])  # type: ignore[operator]
+
+
+class SteepestDescent(NormalisedSteps):
+    r"""Every layer goes by the steepest step of its own norm, for an average of gradients.
+
+    .. math:: m_t = \beta m_{t-1} + \nabla_t, \qquad
+              W \leftarrow W - \eta_t \arg\max_{N(U) \le 1} \langle m_t, U \rangle
+
+    with the gradient of the loss for :math:`\nabla_t`.
+
+    Parameters
+    ----------
+    stack, kind, norms
+        As of `NormalisedSteps`.
+    momentum : float
+        beta in [0, 1).
+    polar : {"exact", "newton-schulz"}
+        How polar factors of spectral steps are computed; the second as Muon is shipped.
+    """
+
+    def __init__(
+        self,
+        stack: NetworkStack,
+        kind: str,
+        norms: Sequence[Norm | NormName],
+        momentum: float = 0.0,
+        polar: Polar = "exact",
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(stack, kind, norms, weight_decay)
+        self._momentum, self._polar = momentum, polar
+        if momentum:
+            self.state["scale"] = torch.full_like(self.state["first"], -math.inf)
+            for i, weight in enumerate(stack.weights):
+                self.state[f"average.{i}"] = torch.zeros_like(weight)
+
+    def _directions(self, log_loss: Tensor, gradients: list[Tensor]) -> list[Tensor]:
+        if self._momentum:
+            gradients = _averaged(self.state, "average", log_loss, gradients, self._momentum)
+        pairs = zip(self._norms, gradients, strict=True)
+        return [self._step_of(norm, gradient) for norm, gradient in pairs]
+
+    def _step_of(self, norm: Norm, gradient: Tensor) -> Tensor:
+        matrices = as_matrices(gradient)
+        if self._polar == "exact" or norm.name != "spectral" or 1 in matrices.shape[1:]:
+            return steepest(norm, gradient)
+        return newton_schulz(matrices).view_as(gradient)
+
+
+class AdamDescent(NormalisedSteps):
+    r"""Adam: averages of gradients over the roots of averages of their squares.
+
+    .. math:: W \leftarrow W - \eta_t \frac{m_t / (1 - \beta_1^t)}
+              {\sqrt{v_t / (1 - \beta_2^t)} + \epsilon}
+
+    Without epsilon an entry that never had a gradient stays where it is.
+
+    Parameters
+    ----------
+    stack, kind
+        As of `NormalisedSteps`.
+    betas : pair of float
+        Decay of both averages, in [0, 1).
+    epsilon : float
+        In units of the gradient of the mean loss; not negative.
+    """
+
+    def __init__(
+        self,
+        stack: NetworkStack,
+        kind: str,
+        betas: tuple[float, float] = ADAM_BETAS,
+        epsilon: float = 0.0,
+        weight_decay: float = 0.0,
+    ) -> None:
+        norms: list[NormName] = ["linf"] * len(stack.weights)
+        super().__init__(stack, kind, norms, weight_decay)
+        self._betas, self._epsilon = betas, epsilon
+        for name in ("average", "square"):
+            for i, weight in enumerate(stack.weights):
+                self.state[f"{name}.{i}"] = torch.zeros_like(weight)
+        self.state["scale"] = torch.full_like(self.state["first"], -math.inf)
+        self.state["square scale"] = self.state["scale"].clone()
+
+    def _directions(self, log_loss: Tensor, gradients: list[Tensor]) -> list[Tensor]:
+        state, (first, second) = self.state, self._betas
+        count = float(state["steps"]) + 1
+        averages = _averaged(state, "average", log_loss, gradients, first)
+        squares = _averaged(
+            state, "square", 2 * log_loss, [g * g for g in gradients], second, "square scale"
+        )
+        # m = exp(scale) average (1 - beta) and so on: all that is common to the entries of a layer.
+        shrink = (1 - first) / (1 - first**count)
+        root = math.sqrt((1 - second) / (1 - second**count))
+        half = state["square scale"] / 2
+        factor = shrink / root * torch.exp(state["scale"] - half)
+        constant = self._epsilon / root * torch.exp(-half).clamp(max=1e300)
+        directions = []
+        for average, square in zip(averages, squares, strict=True):
+            size = square.sqrt() + per_network(constant, square)
+            moved = average * per_network(factor, average)
+            directions.append(torch.where(size > 0, moved / torch.where(size > 0, size, 1.0), 0.0))
+        return directions
+
+
+def _averaged(
+    state: dict[str, Tensor],
+    name: str,
+    log_size: Tensor,
+    values: list[Tensor],
+    decay: float,
+    scale: str = "scale",
+) -> list[Tensor]:
+    """Add values to decaying sums, each times exp(`log_size`) (B,), and return them.
+
+    The sums are the entries `name` of the state times exp of its entry `scale` (B,), which is the
+    logarithm of the larger of what was there and what comes: neither under- nor overflows.
+    """
+    before, now = state[scale] + math.log(decay) if decay else state[scale] - math.inf, log_size
+    common = torch.maximum(before, now.cpu())
+    kept, added = torch.exp(before - common), torch.exp(now.cpu() - common)
+    sums = []
+    for i, value in enumerate(values):
+        old = state[f"{name}.{i}"]
+        sums.append(old * per_network(kept, old) + value * per_network(added, value))
+        state[f"{name}.{i}"] = sums[-1]
+    state[scale] = common
+    return sums

@@ -1,0 +1,364 @@
+"""Linear maps from coefficients to margins: explicit rows, gated scores, margins over classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .checks import require_array, require_count, require_finite, require_shape
+from .design import GatedDesign
+from .programs import MaxMarginProgram
+
+__all__ = ["GatedRows", "Image", "RelativeMargins", "Rows"]
+
+Floats = NDArray[np.float64]
+
+
+class Image(Protocol):
+    """Map of coefficients B to margins `A(B)`, with what certificates and solvers ask of it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of the coefficients.
+    n_rows : int
+        Number m of margins.
+    n_roundings : tuple of two int
+        Most roundings between a factor and an entry of `scores`, and of `adjoint`.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the coefficients."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number m of margins."""
+
+    @property
+    def n_roundings(self) -> tuple[int, int]:
+        """Most roundings on the way to an entry of `scores`, and of `adjoint`."""
+
+    def scores(self, B: Floats) -> Floats:
+        """Margins (m,) of coefficients of the image's shape."""
+
+    def adjoint(self, lam: Floats) -> Floats:
+        """Coefficients `A' lam` of multipliers (m,)."""
+
+    def gram(self, weights: Floats) -> Floats:
+        """Matrix (size, size) `A' diag(weights) A`."""
+
+    def absolute(self) -> Self:
+        """Image of the absolute values: its scores and adjoint sum the sizes of the terms."""
+
+    def largest(self) -> float:
+        """Largest absolute value among the data."""
+
+    def over(self, scale: float) -> Self:
+        """Image of data divided by `scale`."""
+
+    def standard(self) -> MaxMarginProgram:
+        """Write the margins as those of a gated design of one group: V (J, D) is B in C order."""
+
+
+def dense(image: Image) -> Floats:
+    """Matrix (m, size) of an image."""
+    program = image.standard()
+    Z, X = program.design.Z * program.y[:, None], program.design.X
+    return np.asarray(np.reshape(Z[:, :, None] * X[:, None, :], (image.n_rows, -1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Image whose rows are given: `A(B)[i] = <matrix[i], B>`.
+
+    Parameters
+    ----------
+    matrix : (m, ...) float64 array
+        One row a margin, each of the shape of the coefficients.
+    """
+
+    matrix: Floats
+
+    def __post_init__(self) -> None:
+        require_array("matrix", self.matrix)
+        if self.matrix.ndim < 2 or 0 in self.matrix.shape:
+            raise ValueError(f"`matrix` must have rows of entries, got shape {self.matrix.shape}")
+        require_finite("matrix", self.matrix)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the coefficients."""
+        return tuple(self.matrix.shape[1:])
+
+    @property
+    def n_rows(self) -> int:
+        """Number m of margins."""
+        return len(self.matrix)
+
+    @property
+    def n_roundings(self) -> tuple[int, int]:
+        """A sum over entries, and one over rows."""
+        return int(np.prod(self.shape)) + 2, self.n_rows + 2
+
+    @property
+    def flat(self) -> Floats:
+        """Matrix (m, size)."""
+        return self.matrix.reshape(self.n_rows, -1)
+
+    def scores(self, B: Floats) -> Floats:
+        """Margins (m,) of coefficients."""
+        return self.flat @ np.ravel(B)
+
+    def adjoint(self, lam: Floats) -> Floats:
+        """Coefficients `sum_i lam[i] matrix[i]`."""
+        return (lam @ self.flat).reshape(self.shape)
+
+    def gram(self, weights: Floats) -> Floats:
+        """Matrix `A' diag(weights) A`."""
+        return (self.flat * weights[:, None]).T @ self.flat
+
+    def absolute(self) -> Rows:
+        """Rows of absolute values."""
+        return Rows(np.abs(self.matrix))
+
+    def largest(self) -> float:
+        """Largest absolute entry."""
+        return float(np.abs(self.matrix).max())
+
+    def over(self, scale: float) -> Rows:
+        """Rows divided by `scale`."""
+        return Rows(self.matrix / scale)
+
+    def standard(self) -> MaxMarginProgram:
+        """State the rows as inputs without gates."""
+        ones = np.ones((self.n_rows, 1))
+        return MaxMarginProgram(
+            GatedDesign(self.flat, ones, np.zeros(1, dtype=np.int64)), ones[:, 0]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GatedRows:
+    """Image of binary labels behind gates: `A(B)[n] = y[n] sum_j Z[n, j] <X[n], B[j]>`.
+
+    Parameters
+    ----------
+    program : MaxMarginProgram
+        On NumPy arrays; its groups do not count.
+    shape : tuple of int
+        Shape of the coefficients (J, D) in the model's own axes, in C order.
+    """
+
+    program: MaxMarginProgram
+    shape: tuple[int, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Number n of samples."""
+        return self.program.n_samples
+
+    @property
+    def n_roundings(self) -> tuple[int, int]:
+        """Sums over inputs and columns, and one over samples."""
+        return sum(self._columns) + 2, self.n_rows + 2
+
+    def scores(self, B: Floats) -> Floats:
+        """Margins (n,) of coefficients."""
+        return np.asarray(self.program.margins(B.reshape(self._columns)))
+
+    def adjoint(self, lam: Floats) -> Floats:
+        """Coefficients of multipliers (n,)."""
+        return np.asarray(self.program.dual_blocks(lam)).reshape(self.shape)
+
+    def gram(self, weights: Floats) -> Floats:
+        """Matrix `A' diag(weights) A`."""
+        rows = dense(self)
+        return (rows * weights[:, None]).T @ rows
+
+    def absolute(self) -> GatedRows:
+        """Image of absolute inputs, gates and labels."""
+        design, y = self.program.design, self.program.y
+        design = replace(design, X=np.abs(design.X), Z=np.abs(design.Z))
+        return replace(self, program=MaxMarginProgram(design, np.abs(y)))
+
+    def largest(self) -> float:
+        """Largest absolute input."""
+        return float(np.abs(self.program.design.X).max())
+
+    def over(self, scale: float) -> GatedRows:
+        """Image of inputs divided by `scale`."""
+        design = replace(self.program.design, X=self.program.design.X / scale)
+        return replace(self, program=MaxMarginProgram(design, self.program.y))
+
+    def standard(self) -> MaxMarginProgram:
+        """State the program with all columns in one group."""
+        group = np.zeros(self._columns[0], dtype=np.int64)
+        return replace(self.program, design=replace(self.program.design, group=group))
+
+    @property
+    def _columns(self) -> tuple[int, int]:
+        design = self.program.design
+        return int(design.Z.shape[1]), int(design.X.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class RelativeMargins:
+    r"""Image of K classes: by how much the score of the own class is above that of each other.
+
+    .. math:: A(B)_{nk} = \sum_h Z_{nh} \langle B_{h y_n} - B_{hk}, x_n \rangle, \quad k \ne y_n
+
+    Rows are pairs (n, k), in order of n, then k; no matrix of them is made.
+
+    Parameters
+    ----------
+    X : (n, D) float64 array
+    labels : (n,) integer array
+        Classes from 0 to `n_classes` - 1. A class without samples still has a row a sample.
+    n_classes : int
+        K, at least 2.
+    Z : (n, H) float64 array, optional
+        Gates: coefficients are then (H, K, D), without them (K, D).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If shapes disagree, values are not finite or a label names no class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import RelativeMargins
+    >>> image = RelativeMargins(np.array([[2.0, 1.0]]), np.array([0]), 3)
+    >>> image.scores(np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])).tolist()
+    [2.0, 1.0]
+    """
+
+    X: Floats
+    labels: NDArray[np.int64]
+    n_classes: int
+    Z: Floats | None = None
+    # -1: the score of the other class is taken away. +1: sizes of terms are added up.
+    other: float = -1.0
+
+    def __post_init__(self) -> None:
+        require_array("X", self.X)
+        if self.X.ndim != 2 or 0 in self.X.shape:
+            raise ValueError(f"`X` must have shape (n, D), got {self.X.shape}")
+        require_finite("X", self.X)
+        require_count("n_classes", self.n_classes, least=2)
+        n = len(self.X)
+        require_shape("labels", self.labels, (n,), "one label per row of X")
+        if self.labels.dtype.kind not in "iu":
+            raise TypeError(f"`labels` must hold integers, got {self.labels.dtype}")
+        if self.labels.min() < 0 or self.labels.max() >= self.n_classes:
+            raise ValueError(f"`labels` must lie in 0 .. {self.n_classes - 1}")
+        if self.Z is not None:
+            require_shape("Z", self.Z, (n, self.Z.shape[-1]), "one row per row of X")
+            require_finite("Z", self.Z)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(K, D), or (H, K, D) behind gates."""
+        own = (self.n_classes, self.X.shape[1])
+        return own if self.Z is None else (self.Z.shape[1], *own)
+
+    @property
+    def n_rows(self) -> int:
+        """Number n (K - 1) of pairs."""
+        return len(self.X) * (self.n_classes - 1)
+
+    @property
+    def n_roundings(self) -> tuple[int, int]:
+        """Sums over inputs, gates and two classes; over classes and samples."""
+        gates = 0 if self.Z is None else self.Z.shape[1]
+        return self.X.shape[1] + gates + 4, len(self.X) + self.n_classes + 4
+
+    @cached_property
+    def wrong(self) -> NDArray[np.bool_]:
+        """(n, K) booleans: pairs of a sample and another class than its own."""
+        return np.asarray(self.labels[:, None] != np.arange(self.n_classes))
+
+    def pairs(self, rows: Floats) -> Floats:
+        """Write values (m,) of pairs as (n, K), zero at the own class."""
+        table = np.zeros(self.wrong.shape)
+        table[self.wrong] = rows
+        return table
+
+    def class_scores(self, B: Floats) -> Floats:
+        """Scores (n, K) of all classes."""
+        if self.Z is None:
+            return self.X @ B.T
+        return np.asarray(sum(self.Z[:, h, None] * (self.X @ B[h].T) for h in range(len(B))))
+
+    def scores(self, B: Floats) -> Floats:
+        """Relative margins (m,) of coefficients."""
+        scores = self.class_scores(B)
+        own = np.take_along_axis(scores, self.labels[:, None], axis=1)
+        return np.asarray((own + self.other * scores)[self.wrong])
+
+    def adjoint(self, lam: Floats) -> Floats:
+        """Coefficients of multipliers (m,): C'X with C[n, k] = -lam[n, k], the rest at the own."""
+        table = self.pairs(lam)
+        C = self.other * table
+        np.put_along_axis(C, self.labels[:, None], table.sum(axis=1, keepdims=True), axis=1)
+        if self.Z is None:
+            return C.T @ self.X
+        return np.stack([(C * z[:, None]).T @ self.X for z in self.Z.T])
+
+    def gram(self, weights: Floats, basis: Floats | None = None) -> Floats:
+        """Matrix `A' diag(weights) A`: K^2 products X' diag(.) X, and no matrix of rows.
+
+        With a `basis` (K, k) of the classes, that of the coordinates in it.
+        """
+        n, K = self.wrong.shape
+        w, pairs = self.pairs(weights), np.zeros((n, K, K))
+        every, own = np.arange(n), self.labels
+        pairs[:, np.arange(K), np.arange(K)] = w
+        pairs[every, own, :] += self.other * w
+        pairs[every, :, own] += self.other * w
+        pairs[every, own, own] += w.sum(axis=1)
+        if basis is not None:
+            pairs, K = basis.T @ pairs @ basis, basis.shape[1]
+        features = self.X
+        if self.Z is not None:
+            features = (self.Z[:, :, None] * self.X[:, None, :]).reshape(n, -1)
+        width = features.shape[1]
+        matrix = np.empty((K, width, K, width))
+        for a in range(K):
+            weighted = pairs[:, a, : a + 1, None] * features[:, None, :]
+            row = (features.T @ weighted.reshape(n, -1)).reshape(width, a + 1, width)
+            matrix[a, :, : a + 1] = row
+            matrix[: a + 1, :, a] = row.transpose(1, 2, 0)
+        if self.Z is None:
+            return matrix.reshape(K * width, K * width)
+        H, D = self.Z.shape[1], self.X.shape[1]
+        parts = matrix.reshape(K, H, D, K, H, D).transpose(1, 0, 2, 4, 3, 5)
+        return np.asarray(parts.reshape(H * K * D, H * K * D))
+
+    def absolute(self) -> RelativeMargins:
+        """Image of absolute inputs and gates, with both classes' scores added."""
+        Z = None if self.Z is None else np.abs(self.Z)
+        return replace(self, X=np.abs(self.X), Z=Z, other=1.0)
+
+    def largest(self) -> float:
+        """Largest absolute input."""
+        return float(np.abs(self.X).max())
+
+    def over(self, scale: float) -> RelativeMargins:
+        """Image of inputs divided by `scale`."""
+        return replace(self, X=self.X / scale)
+
+    def standard(self) -> MaxMarginProgram:
+        """State each pair as a sample, its gates e_y - e_k: inputs are copied K - 1 times."""
+        K = self.n_classes
+        rows, other = np.nonzero(self.wrong)
+        pairs = np.eye(K)[self.labels[rows]] + self.other * np.eye(K)[other]
+        if self.Z is not None:
+            pairs = (self.Z[rows][:, :, None] * pairs[:, None, :]).reshape(len(rows), -1)
+        group = np.zeros(pairs.shape[1], dtype=np.int64)
+        return MaxMarginProgram(GatedDesign(self.X[rows], pairs, group), np.ones(len(rows)))

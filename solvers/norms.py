@@ -1,0 +1,324 @@
+"""Norms of coefficients: blocks of entries, a norm inside each, a sum or a maximum over them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from .arrays import Array, array_namespace, as_float64, float_of
+from .checks import require_choice, require_finite, require_real, require_shape, shown
+from .summation import TINY, power_of_two, rounding
+
+__all__ = ["Blocks", "Inside", "Norm", "NormName", "Over"]
+
+Inside = Literal["l2", "spectral", "nuclear"]
+Over = Literal["sum", "max"]
+Blocks = Literal["whole", "rows", "columns", "entries", "units"]
+NormName = Literal[
+    "l2", "linf", "l1", "spectral", "nuclear",
+    "rows", "columns", "largest-row", "largest-column",
+    "units", "largest-unit", "sum-spectral", "max-spectral", "sum-nuclear", "max-nuclear",
+]  # fmt: skip
+"""Names of norms: `Norm.of` says what each stands for"""
+
+# Each norm in its one form (inside, over, blocks): of one block nothing is summed, and of a row all
+# three norms inside are one.
+TABLE: dict[NormName, tuple[Inside, Over, Blocks]] = {
+    "l2": ("l2", "sum", "whole"),
+    "linf": ("l2", "max", "entries"),
+    "l1": ("l2", "sum", "entries"),
+    "spectral": ("spectral", "sum", "whole"),
+    "nuclear": ("nuclear", "sum", "whole"),
+    "rows": ("l2", "sum", "rows"),
+    "columns": ("l2", "sum", "columns"),
+    "largest-row": ("l2", "max", "rows"),
+    "largest-column": ("l2", "max", "columns"),
+    "units": ("l2", "sum", "units"),
+    "largest-unit": ("l2", "max", "units"),
+    "sum-spectral": ("spectral", "sum", "units"),
+    "max-spectral": ("spectral", "max", "units"),
+    "sum-nuclear": ("nuclear", "sum", "units"),
+    "max-nuclear": ("nuclear", "max", "units"),
+}
+DUAL_INSIDE: dict[Inside, Inside] = {"l2": "l2", "spectral": "nuclear", "nuclear": "spectral"}
+# Singular values below this share of the largest are rounding: gradients of relative margins
+# have columns of sum 0, and so a singular value that is 0.
+RANGE = 1e-12
+
+
+@dataclass(frozen=True)
+class Norm:
+    r"""A norm of an array of coefficients: one inside each block, a sum or a maximum over blocks.
+
+    .. math:: N(B) = \sum_b \|B_b\| \quad \text{or} \quad N(B) = \max_b \|B_b\|
+
+    Its dual has the dual norm inside and the other of sum and maximum. Two norms that are equal
+    are written in one form: `Norm("spectral", "sum", "rows") == Norm.of("rows")`.
+
+    Parameters
+    ----------
+    inside : {"l2", "spectral", "nuclear"}
+        Root of the sum of squares, largest singular value, sum of singular values.
+    over : {"sum", "max"}
+        Over blocks; of one block nothing is summed.
+    blocks : {"whole", "rows", "columns", "entries", "units"}
+        All entries; the rows or columns of a matrix; each entry; each `B[h]`, a matrix or a row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import Norm
+    >>> B = np.array([[3.0, 0.0], [0.0, -4.0]])
+    >>> [(name, round(Norm.of(name).value(B), 12)) for name in ("l2", "l1", "spectral", "nuclear")]
+    [('l2', 5.0), ('l1', 7.0), ('spectral', 4.0), ('nuclear', 7.0)]
+    >>> Norm.of("spectral").dual
+    Norm('nuclear')
+    >>> Norm.of("linf").steepest(B).tolist()
+    [[1.0, 0.0], [0.0, -1.0]]
+    """
+
+    inside: Inside = "l2"
+    over: Over = "sum"
+    blocks: Blocks = "whole"
+
+    def __post_init__(self) -> None:
+        require_choice("inside", self.inside, get_args(Inside))
+        require_choice("over", self.over, get_args(Over))
+        require_choice("blocks", self.blocks, get_args(Blocks))
+        if self.blocks == "whole":
+            object.__setattr__(self, "over", "sum")
+        elif self.blocks != "units":
+            object.__setattr__(self, "inside", "l2")
+
+    @classmethod
+    def of(cls, norm: Norm | NormName | Literal["frobenius"]) -> Norm:
+        """Return the norm of a name, or a norm as it is.
+
+        Parameters
+        ----------
+        norm : Norm or str
+            "l2" (or "frobenius"), "linf" (largest entry), "l1" (sum of absolute values),
+            "spectral", "nuclear"; "rows", "columns" (sum of their l2 norms), "largest-row",
+            "largest-column"; over units `B[h]` "units" (sum of l2 norms), "largest-unit",
+            "sum-spectral", "max-spectral", "sum-nuclear", "max-nuclear".
+
+        Raises
+        ------
+        TypeError
+            If it is neither a norm nor a string.
+        ValueError
+            If no norm has this name, with all names.
+        """
+        if isinstance(norm, Norm):
+            return norm
+        if not isinstance(norm, str):
+            raise TypeError(f"`norm` must be a Norm or the name of one, got {shown(norm)}")
+        name = "l2" if norm == "frobenius" else norm
+        require_choice("norm", name, tuple(TABLE))
+        return cls(*TABLE[name])
+
+    @property
+    def name(self) -> NormName:
+        """Name of the norm, which `Norm.of` takes."""
+        own = (self.inside, self.over, self.blocks)
+        return next(name for name, form in TABLE.items() if form == own)
+
+    @property
+    def dual(self) -> Norm:
+        """Norm `N*(G) = max <G, U>` over `N(U) <= 1`."""
+        return Norm(DUAL_INSIDE[self.inside], "max" if self.over == "sum" else "sum", self.blocks)
+
+    def value(self, B: Array) -> float:
+        """Return N(B) of an array, as accurate as its arithmetic.
+
+        Parameters
+        ----------
+        B : (K, D) or (H, K, D) array, NumPy or torch
+            A matrix; units may be matrices. Norms "l2", "linf" and "l1" take vectors too.
+
+        Raises
+        ------
+        ValueError
+            If the array has no such blocks, or an entry is not finite.
+        """
+        stack, scale = self._scaled("B", B)
+        return scale * float_of(self._over(self._sizes(stack)))
+
+    def steepest(self, G: Array) -> Array:
+        """Return the direction of steepest ascent: U of N(U) <= 1 with the largest <G, U> = N*(G).
+
+        Where several are, the one that is 0 wherever it may be: sign(0) = 0, the polar factor on
+        the range of G, the first of several largest blocks. Zero for G = 0.
+
+        Parameters
+        ----------
+        G : (K, D) or (H, K, D) array, NumPy or torch
+
+        Returns
+        -------
+        array of the shape, kind and dtype of G
+
+        Raises
+        ------
+        ValueError
+            If the array has no such blocks, or an entry is not finite.
+        """
+        stack, _ = self._scaled("G", G)
+        xp = array_namespace(stack)
+        if self.over == "max" or self.blocks == "whole":
+            return self._unstacked(self._steps(stack), G)
+        best = int(xp.argmax(self.dual._sizes(stack)))
+        U = xp.zeros_like(stack)
+        U[best] = self._steps(stack[best : best + 1])[0]
+        return self._unstacked(U, G)
+
+    def above(self, B: Array, lost: Array | None = None) -> float:
+        """Return an upper bound of N of every array within `lost` of B, rounding included.
+
+        No singular value decomposition is trusted: with any U, s, W and the rest R = B - U s W,
+        `||B|| <= ||U|| ||W|| max s + ||R||_F`, and `sum s`, `sqrt(rank)` for the nuclear norm,
+        where `||U||^2 <= 1 + ||U'U - I||_F`.
+
+        Parameters
+        ----------
+        B : float64 array
+            As `value` takes it.
+        lost : array of the same shape, optional
+            Bounds of the errors of its entries, not negative.
+
+        Raises
+        ------
+        ValueError
+            If the array has no such blocks, or an entry is not finite.
+
+        References
+        ----------
+        N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from solvers import Norm
+        >>> 0 <= Norm.of("nuclear").above(np.eye(3)) - 3 < 1e-12
+        True
+        >>> round(Norm.of("l1").above(np.eye(3), lost=np.full((3, 3), 0.5)), 9)
+        7.5
+        """
+        require_real("B", B)
+        B = as_float64(B)
+        stack, scale = self._scaled("B", B)
+        sizes = self._sizes(stack) if self.inside == "l2" else self._sizes_above(stack)
+        # A norm of squares rounds once an entry, a sum once a block; the rest is the scaling.
+        steps = sum(int(length) for length in stack.shape) + 8
+        known = scale * float_of(self._over(sizes)) * (1 + rounding(steps)) + TINY
+        if lost is None:
+            return known
+        # |E| <= lost: l2 norms of blocks are monotone in sizes, and the others at most sqrt(rank)
+        # times as large.
+        require_real("lost", lost)
+        require_shape("lost", lost, tuple(B.shape), "one error an entry of B")
+        xp = array_namespace(B)
+        errors, scale = self._scaled("lost", xp.abs(as_float64(lost, like=B)))
+        share = math.sqrt(min(errors.shape[1:])) if self.inside == "nuclear" else 1.0
+        spread = xp.sqrt(xp.sum(errors * errors, axis=(1, 2)))
+        added = scale * share * float_of(self._over(spread)) * (1 + rounding(steps)) + TINY
+        return (known + added) * (1 + rounding(1))
+
+    def __repr__(self) -> str:
+        return f"Norm({self.name!r})"
+
+    def _scaled(self, name: str, B: Array) -> tuple[Array, float]:
+        """Blocks (b, p, q) over a power of two, so that no square overflows, and the power."""
+        require_real(name, B)
+        if math.prod(B.shape) == 0:
+            raise ValueError(f"`{name}` must have entries, got shape {tuple(B.shape)}")
+        require_finite(name, B)
+        stack = self.stacked(name, B)
+        xp = array_namespace(stack)
+        scale = power_of_two(float_of(xp.max(xp.abs(stack))))
+        return stack / scale, scale
+
+    def stacked(self, name: str, B: Array) -> Array:
+        """Blocks (b, p, q) of an array."""
+        xp = array_namespace(B)
+        if B.ndim <= 3 and (self.blocks == "entries" or self == Norm()):
+            shape = (-1, 1, 1) if self.blocks == "entries" else (1, 1, -1)
+            return xp.reshape(B, shape)
+        if B.ndim == 2 and self.blocks != "whole":
+            return (B.T if self.blocks == "columns" else B)[:, None, :]
+        if B.ndim == 2:
+            return B[None, :, :]
+        if B.ndim == 3 and self.blocks == "units":
+            return B
+        several = self.blocks in ("entries", "units") or self == Norm()
+        wanted = "a matrix or a stack of matrices" if several else "a matrix"
+        raise ValueError(
+            f"`{name}` must be {wanted} for the norm {self.name!r}, got shape {tuple(B.shape)}"
+        )
+
+    def _unstacked(self, stack: Array, B: Array) -> Array:
+        xp = array_namespace(stack)
+        if self.blocks == "columns":
+            return stack[:, 0, :].T
+        return xp.reshape(stack, tuple(B.shape))
+
+    def _over(self, sizes: Array) -> Array:
+        xp = array_namespace(sizes)
+        return xp.max(sizes) if self.over == "max" else xp.sum(sizes)
+
+    def _sizes(self, stack: Array) -> Array:
+        """Norms (b,) inside blocks."""
+        xp = array_namespace(stack)
+        if self.blocks == "entries":
+            return xp.abs(stack[:, 0, 0])
+        if self.inside == "l2":
+            return xp.sqrt(xp.sum(stack * stack, axis=(1, 2)))
+        s = xp.linalg.svdvals(stack)
+        return s[:, 0] if self.inside == "spectral" else xp.sum(s, axis=1)
+
+    def _steps(self, stack: Array) -> Array:
+        """Steepest steps inside blocks, each of norm one or zero."""
+        xp = array_namespace(stack)
+        if self.blocks == "entries":
+            return xp.sign(stack)
+        if self.inside == "l2":
+            sizes = self._sizes(stack)[:, None, None]
+            return stack / xp.where(sizes > 0, sizes, xp.ones_like(sizes))
+        U, s, W = xp.linalg.svd(stack, full_matrices=False)
+        if self.inside == "nuclear":
+            kept = xp.zeros_like(s)
+            kept[:, 0] = xp.sign(s[:, 0])
+        else:
+            kept = xp.astype((s > RANGE * s[:, :1]), s.dtype)
+        return (U * kept[:, None, :]) @ W
+
+    def _sizes_above(self, stack: Array) -> Array:
+        """Upper bounds (b,) of largest or summed singular values, rounding of all but two sums."""
+        xp = array_namespace(stack)
+        U, s, W = xp.linalg.svd(stack, full_matrices=False)
+        rank = int(s.shape[1])
+        rest = stack - (U * s[:, None, :]) @ W
+        terms = (xp.abs(U) * s[:, None, :]) @ xp.abs(W)
+        lost = _length(rest) + rounding(rank + 2) * _length(terms + xp.abs(stack))
+        stretch = xp.sqrt(_gain(xp.matrix_transpose(U)) * _gain(W))
+        if self.inside == "spectral":
+            bound = stretch * s[:, 0] + lost
+        else:
+            bound = stretch * xp.sum(s, axis=1) + math.sqrt(rank) * lost
+        return bound * (1 + rounding(sum(stack.shape) + rank + 20)) + TINY
+
+
+def _gain(W: Array) -> Array:
+    """Bounds (b,) of the squared spectral norms of W (b, r, q) with nearly orthonormal rows."""
+    xp = array_namespace(W)
+    eye = xp.eye(int(W.shape[1]), dtype=W.dtype, device=W.device)
+    off = W @ xp.matrix_transpose(W) - eye
+    sizes = xp.abs(W) @ xp.matrix_transpose(xp.abs(W)) + eye
+    return 1 + _length(off) + rounding(int(W.shape[2]) + 2) * _length(sizes)
+
+
+def _length(stack: Array) -> Array:
+    """Frobenius norms (b,) of matrices (b, p, q)."""
+    xp = array_namespace(stack)
+    return xp.sqrt(xp.sum(stack * stack, axis=(1, 2)))
