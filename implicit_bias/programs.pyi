@@ -1,11 +1,13 @@
 """Names of `implicit_bias.programs`, with the modules that they are loaded from."""
 
 from ._solve import to_cvxpy as to_cvxpy
+from .finite_limits.program import WeightDecay as WeightDecay
 from .kernels.margin import KernelSVM as KernelSVM
 from .kernels.regression import KernelLeastSquares as KernelLeastSquares
 from .limits.features import UnitFeatures as UnitFeatures
 from .limits.formulation import Formulation as Formulation
 from .limits.frelu import SVMFReLU as SVMFReLU
+from .limits.joint_margin import JointMargin as JointMargin
 from .limits.l1 import L1Margin as L1Margin
 from .limits.linear import HardMarginSVM as HardMarginSVM
 from .limits.path_lasso import PathLasso as PathLasso
@@ -18,7 +20,6 @@ from .models.gln.l2 import SVML2 as SVML2
 from .models.gln.norms import GLNNorm as GLNNorm
 from .models.gln.norms import gln_norm as gln_norm
 from .models.gln.shallow import ContextSVMs as ContextSVMs
-from .models.heads.direction import JointMargin as JointMargin
 from .models.heads.losses import HeadLoss as HeadLoss
 from .models.orthosep.formulation import OrthogonallySeparable as OrthogonallySeparable
 from .relu_limits.formulation import ReLUMargin as ReLUMargin

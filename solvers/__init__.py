@@ -50,6 +50,7 @@ from .least_squares import (
 )
 from .memory import require_memory
 from .nested import solve_nested
+from .norm_cvxpy import norm_expression
 from .norm_program import NormProgram, NormSolution, certify_norm, conclude_norm
 from .norm_routes import solve_norm, solver_of
 from .norms import Norm, NormName
@@ -106,6 +107,7 @@ __all__ = [
     "conclude_norm",
     "is_torch_array",
     "iterate_one_vs_rest",
+    "norm_expression",
     "one_vs_rest_programs",
     "refuse_disguised",
     "refuse_masked",

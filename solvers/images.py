@@ -49,6 +49,9 @@ class Image(Protocol):
     def adjoint(self, lam: Floats) -> Floats:
         """Coefficients `A' lam` of multipliers (m,)."""
 
+    def gram(self, weights: Floats) -> Floats:
+        """Matrix (size, size) `A' diag(weights) A`."""
+
     def absolute(self) -> Self:
         """Image of the absolute values: its scores and adjoint sum the sizes of the terms."""
 
@@ -115,6 +118,10 @@ class Rows:
         """Coefficients `sum_i lam[i] matrix[i]`."""
         return (lam @ self.flat).reshape(self.shape)
 
+    def gram(self, weights: Floats) -> Floats:
+        """Matrix `A' diag(weights) A`."""
+        return (self.flat * weights[:, None]).T @ self.flat
+
     def absolute(self) -> Rows:
         """Rows of absolute values."""
         return Rows(np.abs(self.matrix))
@@ -167,6 +174,11 @@ class GatedRows:
     def adjoint(self, lam: Floats) -> Floats:
         """Coefficients of multipliers (n,)."""
         return np.asarray(self.program.dual_blocks(lam)).reshape(self.shape)
+
+    def gram(self, weights: Floats) -> Floats:
+        """Matrix `A' diag(weights) A`."""
+        rows = dense(self)
+        return (rows * weights[:, None]).T @ rows
 
     def absolute(self) -> GatedRows:
         """Image of absolute inputs, gates and labels."""
@@ -297,6 +309,36 @@ class RelativeMargins:
         if self.Z is None:
             return C.T @ self.X
         return np.stack([(C * z[:, None]).T @ self.X for z in self.Z.T])
+
+    def gram(self, weights: Floats, basis: Floats | None = None) -> Floats:
+        """Matrix `A' diag(weights) A`: K^2 products X' diag(.) X, and no matrix of rows.
+
+        With a `basis` (K, k) of the classes, that of the coordinates in it.
+        """
+        n, K = self.wrong.shape
+        w, pairs = self.pairs(weights), np.zeros((n, K, K))
+        every, own = np.arange(n), self.labels
+        pairs[:, np.arange(K), np.arange(K)] = w
+        pairs[every, own, :] += self.other * w
+        pairs[every, :, own] += self.other * w
+        pairs[every, own, own] += w.sum(axis=1)
+        if basis is not None:
+            pairs, K = basis.T @ pairs @ basis, basis.shape[1]
+        features = self.X
+        if self.Z is not None:
+            features = (self.Z[:, :, None] * self.X[:, None, :]).reshape(n, -1)
+        width = features.shape[1]
+        matrix = np.empty((K, width, K, width))
+        for a in range(K):
+            weighted = pairs[:, a, : a + 1, None] * features[:, None, :]
+            row = (features.T @ weighted.reshape(n, -1)).reshape(width, a + 1, width)
+            matrix[a, :, : a + 1] = row
+            matrix[: a + 1, :, a] = row.transpose(1, 2, 0)
+        if self.Z is None:
+            return matrix.reshape(K * width, K * width)
+        H, D = self.Z.shape[1], self.X.shape[1]
+        parts = matrix.reshape(K, H, D, K, H, D).transpose(1, 0, 2, 4, 3, 5)
+        return np.asarray(parts.reshape(H * K * D, H * K * D))
 
     def absolute(self) -> RelativeMargins:
         """Image of absolute inputs and gates, with both classes' scores added."""

@@ -151,8 +151,8 @@ def certify_norm(
     >>> import numpy as np
     >>> from solvers import Norm, NormProgram, Rows, certify_norm
     >>> rows = Rows(np.array([[1.0, 2.0], [-1.0, -2.0]]))
-    >>> certify_norm(NormProgram(rows, Norm.of("nuclear").dual), dual=np.ones(2)).separation_bound
-    0.0
+    >>> certify_norm(NormProgram(rows, Norm.of("linf")), dual=np.ones(2)).proves_inseparability()
+    True
     """
     require_instance("program", program, NormProgram)
     objective, margin, lost = _upper_bound(program, primal)

@@ -234,12 +234,12 @@ class Norm:
         if math.prod(B.shape) == 0:
             raise ValueError(f"`{name}` must have entries, got shape {tuple(B.shape)}")
         require_finite(name, B)
-        stack = self._stacked(name, B)
+        stack = self.stacked(name, B)
         xp = array_namespace(stack)
         scale = power_of_two(float_of(xp.max(xp.abs(stack))))
         return stack / scale, scale
 
-    def _stacked(self, name: str, B: Array) -> Array:
+    def stacked(self, name: str, B: Array) -> Array:
         """Blocks (b, p, q) of an array."""
         xp = array_namespace(B)
         if B.ndim <= 3 and (self.blocks == "entries" or self == Norm()):

@@ -7,6 +7,10 @@ from .._solve import certify_constrained as certify_constrained
 from ..finite_limits.diagonal import DiagonalLimit as DiagonalLimit
 from ..finite_limits.diagonal import solve_diagonal as solve_diagonal
 from ..finite_limits.effective_start import EffectiveStart as EffectiveStart
+from ..finite_limits.fit import FitLimit as FitLimit
+from ..finite_limits.fit import solve_adamw as solve_adamw
+from ..finite_limits.fit import solve_fit as solve_fit
+from ..finite_limits.fit import solve_fit_path as solve_fit_path
 from ..kernels.margin import KernelLimit as KernelLimit
 from ..local_limits.limit import LocalLimit as LocalLimit
 from ..local_limits.limit import same_limit as same_limit
@@ -34,6 +38,8 @@ from .l1 import L1Limit as L1Limit
 from .l1 import solve_l1_svm as solve_l1_svm
 from .limit import Limit as Limit
 from .linear import LinearLimit as LinearLimit
+from .multiclass import MulticlassLimit as MulticlassLimit
+from .multiclass import solve_multiclass_svm as solve_multiclass_svm
 from .nested import solve_path as solve_path
 from .path_bound import path_lower_bound as path_lower_bound
 from .path_limit import PathLimit as PathLimit

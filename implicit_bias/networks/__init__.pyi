@@ -2,6 +2,7 @@
 
 from .balanced_relu import BalancedReLU as BalancedReLU
 from .balanced_relu import ResidualReLU as ResidualReLU
+from .copied import CopiedUnits as CopiedUnits
 from .deep_gln import DeepGLN as DeepGLN
 from .deep_linear import DeepLinear as DeepLinear
 from .dgn import DGN as DGN
@@ -19,6 +20,7 @@ from .relu import DeepReLU as DeepReLU
 from .relu import ReLU as ReLU
 from .relu_mean import GDLN as GDLN
 from .relu_mean import ReLUMean as ReLUMean
+from .shallow_gln import ColumnGLN as ColumnGLN
 from .shallow_gln import ShallowGLN as ShallowGLN
 from .student import LinearStudent as LinearStudent
 from .weights import Starting as Starting

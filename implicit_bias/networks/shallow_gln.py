@@ -168,8 +168,10 @@ class ShallowGLN(torch.nn.Module):
         last = len(self.global_contexts) - 1
         chosen = rows.clamp(max=last)
         if self.n_outputs > 1:
-            every = torch.einsum("nd,nkd->nk", X, self.weight[chosen])
-            return every * (rows <= last)[:, None]
+            # Weights first, as a gradient of the rows chosen would be one of all samples.
+            every = (X @ self.weight.flatten(0, 1).T).view(len(X), -1, self.n_outputs)
+            own = chosen[:, None, None].expand(-1, 1, self.n_outputs)
+            return every.gather(1, own)[:, 0] * (rows <= last)[:, None]
         scores = torch.einsum("nd,nd->n", X, self.weight[chosen])
         return scores * (rows <= last)
 
@@ -202,6 +204,24 @@ class ShallowGLN(torch.nn.Module):
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         rows = torch.nn.functional.one_hot(self.prepare(contexts), len(self.weight) + 1)
         return [(rows[:, :-1].to(X), X)]
+
+
+class ColumnGLN(ShallowGLN):
+    """Shallow GLN whose global contexts are given as columns, a one in that of the sample.
+
+    Contexts (n, G) are rows of the identity, or zeros for an input in none of them, and the
+    predictors are in the order of the columns. It is otherwise a `ShallowGLN`.
+
+    Examples
+    --------
+    >>> zeta = np.arange(12.0).reshape(2, 3, 2)
+    >>> bool((ib.networks.ColumnGLN.from_zeta(zeta, np.eye(2, dtype=int)).zeta() == zeta).all())
+    True
+    """
+
+    def zeta(self) -> Tensor:
+        """Return the predictors (G, D), or (G, K, D), in the order of the columns."""
+        return self.weight.flip(0)  # sorted rows of the identity begin with the last column
 
 
 def _outputs(n_outputs: int) -> tuple[int, ...]:

@@ -465,7 +465,9 @@ def _judged(
         return found
     if left <= 0:
         return replace(found, status=Status.LOCAL_OPTIMUM)
-    spare = f"{n_spare} of the units are to spare" if n_spare else "units may be added"
+    spare = "units may be added"
+    if n_spare:
+        spare = f"{n_spare} of the units {'is' if n_spare == 1 else 'are'} to spare"
     if ratio <= 1 + tol:
         why = f"{spare}, and no direction was found in which one helps; that is not proved"
         return replace(found, reason=f"{why}{': ' * bool(found.reason)}{found.reason}")

@@ -13,6 +13,7 @@ from ..kernels.regression import KernelRegression
 from ..limits.frelu import FReLULimit
 from ..limits.limit import Limit
 from ..limits.linear import LinearLimit
+from ..limits.multiclass import MulticlassLimit
 from ..limits.path_limit import PathLimit
 from ..measures.bounded_value import BoundedComparison
 from ..measures.comparison import Comparison
@@ -30,6 +31,7 @@ from ..models.heads.limit import HeadLimit
 from ..models.orthosep.limit import OrthosepLimit
 from ..models.relu.comparison import ReLUComparison
 from ..networks.balanced_relu import BalancedReLU, ResidualReLU
+from ..networks.copied import CopiedUnits
 from ..networks.deep_linear import DeepLinear
 from ..networks.dgn import DGN, GatedStack
 from ..networks.exits import ExitNetwork
@@ -44,7 +46,9 @@ from .report import Report
 
 MaxMarginModel = Literal["deep-linear", "frelu", "gln", "gln-l2", "linear", "shallow-gln"]
 ModelT = TypeVar("ModelT", bound=ModelName, covariant=True, default=MaxMarginModel)
-ClassesT = TypeVar("ClassesT", bound=Literal["two", "all"], covariant=True, default=Literal["two"])
+ClassesT = TypeVar(
+    "ClassesT", bound=Literal["two", "all", "joint"], covariant=True, default=Literal["two"]
+)
 NetworkT = TypeVar(
     "NetworkT", bound=Literal["two-layer", "residual"], covariant=True, default=Literal["two-layer"]
 )
@@ -60,6 +64,10 @@ class HeldLimit:
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, LinearLimit]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["deep-linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
     @overload
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["two"], Any, Any], owner: Any = None
@@ -86,6 +94,10 @@ class HeldLimit:
     ) -> Limit: ...
     @overload
     def __get__(
+        self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["frelu"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, FReLULimit]: ...
     @overload
@@ -102,12 +114,20 @@ class HeldLimit:
     ) -> Mapping[int, GLNLimit]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> GLNLimit: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, GLNL2Limit]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["gln-l2"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["two"], Any, Any], owner: Any = None
@@ -120,6 +140,10 @@ class HeldLimit:
     def __get__(
         self, report: Report[Literal["linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, LinearLimit]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
     @overload
     def __get__(
         self, report: Report[Literal["linear"], Literal["two"], Any, Any], owner: Any = None
@@ -142,6 +166,10 @@ class HeldLimit:
     ) -> Mapping[int, ShallowGLNLimit]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["shallow-gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["shallow-gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> ShallowGLNLimit: ...
     @overload
@@ -161,6 +189,10 @@ class HeldNetwork:
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, DeepLinear]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["deep-linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> DeepLinear: ...
     @overload
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["two"], Any, Any], owner: Any = None
@@ -185,6 +217,10 @@ class HeldNetwork:
     def __get__(self, report: Report[Literal["dlgn"], Any, Any, Any], owner: Any = None) -> DGN: ...
     @overload
     def __get__(
+        self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> CopiedUnits: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["frelu"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, FReLU]: ...
     @overload
@@ -201,12 +237,20 @@ class HeldNetwork:
     ) -> Mapping[int, GLN]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> GLN: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> GLN: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, GLN]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["gln-l2"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> GLN: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["two"], Any, Any], owner: Any = None
@@ -219,6 +263,10 @@ class HeldNetwork:
     def __get__(
         self, report: Report[Literal["linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, DeepLinear]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> DeepLinear: ...
     @overload
     def __get__(
         self, report: Report[Literal["linear"], Literal["two"], Any, Any], owner: Any = None
@@ -241,6 +289,10 @@ class HeldNetwork:
     ) -> Mapping[int, ShallowGLN]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["shallow-gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> ShallowGLN: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["shallow-gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> ShallowGLN: ...
     @overload
@@ -260,6 +312,10 @@ class HeldTrajectory:
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Trajectory]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["deep-linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
     @overload
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["two"], Any, Any], owner: Any = None
@@ -286,6 +342,10 @@ class HeldTrajectory:
     ) -> Trajectory: ...
     @overload
     def __get__(
+        self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["frelu"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Trajectory]: ...
     @overload
@@ -302,12 +362,20 @@ class HeldTrajectory:
     ) -> Mapping[int, Trajectory]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> Trajectory: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Trajectory]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["gln-l2"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["two"], Any, Any], owner: Any = None
@@ -320,6 +388,10 @@ class HeldTrajectory:
     def __get__(
         self, report: Report[Literal["linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Trajectory]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
     @overload
     def __get__(
         self, report: Report[Literal["linear"], Literal["two"], Any, Any], owner: Any = None
@@ -342,6 +414,10 @@ class HeldTrajectory:
     ) -> Mapping[int, Trajectory]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["shallow-gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["shallow-gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> Trajectory: ...
     @overload
@@ -361,6 +437,10 @@ class HeldComparison:
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Comparison]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["deep-linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["two"], Any, Any], owner: Any = None
@@ -387,6 +467,10 @@ class HeldComparison:
     ) -> DLGNComparison: ...
     @overload
     def __get__(
+        self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["frelu"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Comparison]: ...
     @overload
@@ -403,12 +487,20 @@ class HeldComparison:
     ) -> Mapping[int, Comparison]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Comparison]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["gln-l2"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["two"], Any, Any], owner: Any = None
@@ -421,6 +513,10 @@ class HeldComparison:
     def __get__(
         self, report: Report[Literal["linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Comparison]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["linear"], Literal["two"], Any, Any], owner: Any = None
@@ -441,6 +537,10 @@ class HeldComparison:
     def __get__(
         self, report: Report[Literal["shallow-gln"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Comparison]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["shallow-gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["shallow-gln"], Literal["two"], Any, Any], owner: Any = None

@@ -63,6 +63,7 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
     "shallow-gln": lambda: ib.solve_shallow_gln_svm(X, Y, CONTEXTS),
     "frelu": lambda: ib.solve_frelu_svm(X, Y, GATES),
     "l1": lambda: ib.limits.solve_l1_svm(X, Y),
+    "several classes": lambda: ib.limits.solve_multiclass_svm(X, (Y > 0).astype(int), norm="linf"),
     "path lasso": lambda: ib.solve_path_lasso(X, Y, [GATES, GATES]),
     "unit features": lambda: ib.limits.solve_limit(ib.programs.UnitFeatures(2), X, Y),
     "constant experts": lambda: ib.limits.solve_dlgn_svm(X, Y, OPEN, experts="constant"),
@@ -78,6 +79,7 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
     "local limit": local_limit,
     "local limit, ReLU": relu_local_limit,
     "diagonal": lambda: ib.limits.solve_diagonal(X[:3], Y[:3], np.ones(D)),
+    "fit": lambda: ib.limits.solve_fit(X, Y, GATES, penalty=0.01),
     "alignment": alignment,
     "transport": transport,
     "interval": lambda: ib.limits.certify_depth3(Y, LAYERS, widths=(2, 2)),
@@ -228,6 +230,7 @@ def test_whatever_has_a_status_is_an_answer() -> None:
         "KernelSolution",
         "LeastSquaresSolution",
         "HingeSolution",
+        "NormSolution",
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
@@ -85,6 +86,21 @@ class GlobalContextColumns:
         row = np.full(len(distinct), len(table))
         row[which[: len(table)]] = np.arange(len(table))
         return row[which[len(table) :]]
+
+
+def context_columns(contexts: Array) -> Callable[[Array], NDArray[np.int64]]:
+    """Return a function of contexts (n, H): columns (n, G), one at the sample's global context.
+
+    An input in a global context that these training contexts have not has zeros.
+    """
+    distinct, _ = _global_contexts(contexts)
+    columns = GlobalContextColumns(distinct)
+    places = np.arange(len(distinct))
+
+    def of(given: Array) -> NDArray[np.int64]:
+        return (columns.rows(given)[:, None] == places).astype(np.int64)
+
+    return of
 
 
 @result()

@@ -1,6 +1,5 @@
 """Names of `implicit_bias.models.heads`, with the modules that they are loaded from."""
 
-from .direction import JointMargin as JointMargin
 from .exits import anytime_average as anytime_average
 from .exits import averages as averages
 from .exits import budget_exits as budget_exits

@@ -15,6 +15,7 @@ from ..._solve import worst_status
 from ...data.arrays import Floats
 from ...data.dataset import Dataset
 from ...data.labelled import ClassDataset
+from ...limits.joint_margin import JointMargin
 from ...networks.exits import ExitNetwork
 from ...reports.finding import Finding, Side, Table
 from ...reports.findings import TOGETHER, divergence, network_record
@@ -37,7 +38,6 @@ from .descent_run import (
     stable_rate,
 )
 from .diagnosis import assumptions, limits_finding, teacher_finding
-from .direction import JointMargin
 from .exits import solve_exit_heads
 from .exits_run import Exits, Labels, check_exits, make_exits, read_labels
 from .figure import plot_accuracy, plot_angles, plot_margins
@@ -270,9 +270,13 @@ def _evidence(
     if points:
         farthest = max(points, key=lambda one: one.error)
         near["limit_error"] = farthest.error
+        path = paths[found.exits.index(farthest)]
+        way = "more `--steps`"
+        if path.log_loss[-1] > path.log_loss[0]:  # the steps lead away from the minimiser
+            way = "a smaller `--learning-rate`"
         reason = (
             f"exit {farthest.exit} is the farthest: its loss is {farthest.excess:.1e} above the "
-            "least, so give more `--steps`"
+            f"least, so give {way}"
         )
     apart = [path for path, one in zip(paths, found.exits, strict=True) if one.kind == "direction"]
     return Evidence(

@@ -1,0 +1,364 @@
+"""The joint limit of K classes: softmax under the optimiser whose norm is minimised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from .._doors import door, result
+from .._kinds import anything
+from .._solve import (
+    Array,
+    ArrayLike,
+    Certificate,
+    DenseArray,
+    Norm,
+    NormName,
+    NormProgram,
+    NormSolution,
+    RelativeMargins,
+    Status,
+    array_namespace,
+    as_float64,
+    conclude_norm,
+    require_columns,
+    require_finite,
+    require_real,
+    require_scale,
+    require_shape,
+    solve_norm,
+    solver_of,
+    to_numpy,
+)
+from ..data.arrays import Floats
+from .formulation import Solving, chosen
+from .joint_margin import JointMargin, class_labels, class_matrix
+from .limit import Limit
+from .predictors import DecisionFunction
+from .result import MaxMarginResult
+
+__all__ = ["MarginLimit", "MulticlassLimit", "MulticlassPredictor", "solve_multiclass_svm"]
+
+# A pair supports if its multiplier over the largest exceeds its slack, margins in their own units.
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class MulticlassPredictor(DecisionFunction):
+    """Scores (n, K) of all classes; the largest names the class.
+
+    Parameters
+    ----------
+    zeta : (K, D) or (H, K, D) array
+        Without gates, or one matrix a gate.
+    """
+
+    zeta: DenseArray
+
+    @door(gates=anything)
+    def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
+        """Return the scores (n, K), in float64, of `X` (n, D) under `gates` (n, H).
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree, or values are not finite.
+        """
+        xp = array_namespace(self.zeta)
+        inputs = as_float64(X, like=self.zeta)
+        require_columns("X", inputs, int(self.zeta.shape[-1]))
+        require_finite("X", inputs)
+        if self.zeta.ndim == 2:
+            return inputs @ self.zeta.T  # type: ignore[no-any-return]
+        require_real("gates", gates)
+        Z = as_float64(gates, like=self.zeta)
+        require_shape("gates", Z, (inputs.shape[0], self.zeta.shape[0]), "one gate a column")
+        require_finite("gates", Z)
+        scores: DenseArray = xp.einsum("nh,hkd,nd->nk", Z, self.zeta, inputs)
+        return scores
+
+
+@result()
+@dataclass(frozen=True, eq=False, repr=False)
+class MulticlassLimit(MaxMarginResult):
+    """The max-margin solution of K classes at once, in the norm of an optimiser.
+
+    Arrays are of the kind and on the device of the inputs that were given, in float64.
+
+    Attributes
+    ----------
+    zeta : (K, D) or (H, K, D) array
+        Coefficients, a matrix a gate where there are gates, at smallest relative margin 1.
+    dual : (n, K) array
+        Multipliers of the relative margins, 0 at the own class; with sum 1 where they prove
+        inseparability.
+    margins : (n,) array
+        By how much the score of the own class is above the largest other.
+    support : (n, K) boolean array
+        Pairs of sample and other class that support: multiplier, relative to the largest, above the
+        slack.
+    norm : str
+        Name of the norm that is least: see `Norm.of`.
+    status : Status
+    certificate : Certificate
+        Bounds of the optimum, recomputed from `zeta` and `dual`.
+    tol, solver, iterations, seconds
+        The gap asked for and how the solve went.
+
+    Examples
+    --------
+    >>> limit = ib.limits.solve_multiclass_svm(np.eye(3), [0, 1, 2], norm="spectral")
+    >>> limit.status.name, round(limit.objective, 6), limit.n_classes, limit.is_unique
+    ('SOLVED', 1.0, 3, False)
+    """
+
+    zeta: DenseArray
+    dual: DenseArray
+    margins: DenseArray
+    support: DenseArray
+    norm: NormName
+    status: Status
+    certificate: Certificate
+    tol: float
+    solver: str
+    iterations: int
+    seconds: float
+
+    @property
+    def n_classes(self) -> int:
+        """Number K of classes."""
+        return int(self.dual.shape[1])
+
+    @property
+    def unit_norms(self) -> DenseArray:
+        """The norm of all coefficients together (1,): what a network is measured by as a whole."""
+        xp = array_namespace(self.zeta)
+        return xp.asarray([self.norm_of(self.zeta)], dtype=xp.float64, device=self.zeta.device)
+
+    @property
+    def live(self) -> DenseArray:
+        """(1,) booleans: whether there are coefficients that are not 0."""
+        return self.unit_norms > 0
+
+    def norm_of(self, zeta: ArrayLike) -> float:
+        """Return the norm of coefficients in the shape of `zeta`, a network's for instance."""
+        return Norm.of(self.norm).value(np.asarray(to_numpy(zeta), dtype=np.float64))
+
+    @property
+    def is_unique(self) -> bool:
+        """True if the norm has one least solution, so that directions may be compared."""
+        return self.norm == "l2"
+
+    @property
+    def predictor(self) -> MulticlassPredictor:
+        """The limit as a function of new inputs and gates, at smallest relative margin 1."""
+        return MulticlassPredictor(self.zeta)
+
+    @door(gates=anything)
+    def certify(
+        self, X: ArrayLike, labels: ArrayLike, gates: ArrayLike | None = None
+    ) -> MulticlassLimit:
+        """Prove coefficients and multipliers anew on the data, whoever found or stored them.
+
+        Parameters
+        ----------
+        X : (n, D) real array
+        labels : (n,) ints
+            Classes from 0 to K - 1.
+        gates : (n, H) array, optional
+
+        Returns
+        -------
+        MulticlassLimit
+            With status, certificate and margins computed from these data, to the same tolerance.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array is malformed, or the coefficients are of other sizes.
+
+        Examples
+        --------
+        >>> limit = ib.limits.solve_multiclass_svm(np.eye(3), [0, 1, 2])
+        >>> limit.certify(np.eye(3), [0, 1, 2]).status.name
+        'SOLVED'
+        """
+        class_matrix("X", X, len(class_labels(labels, self.n_classes)), "D")
+        program = JointMargin(self.n_classes, self.norm).margins(X, labels, gates)
+        if program.image.shape != tuple(self.zeta.shape) or len(
+            self.dual
+        ) != program.image.n_rows // (self.n_classes - 1):
+            raise ValueError(
+                f"`X`, `labels` and `gates` make a program of coefficients {program.image.shape}, "
+                f"and the limit has {tuple(self.zeta.shape)} of {len(self.dual)} samples: give the "
+                "data that it was solved on"
+            )
+        solution = conclude_norm(
+            program,
+            np.asarray(to_numpy(self.zeta)),
+            np.asarray(to_numpy(self.dual))[_image(program).wrong],
+            tol=self.tol,
+            iterations=self.iterations,
+            seconds=self.seconds,
+            solver=self.solver,
+        )
+        return _read(program, solution, self.zeta)
+
+    def _summary(self) -> dict[str, Any]:
+        return super()._summary() | {
+            "n_classes": self.n_classes,
+            "n_support": int(self.support.sum()),
+            "is_unique": self.is_unique,
+        }
+
+    def _fault(self) -> str:
+        n, K = self.dual.shape if self.dual.ndim == 2 else (0, 0)
+        if self.margins.shape != (n,) or self.support.shape != (n, K) or self.zeta.ndim not in (
+            2, 3,
+        ) or self.zeta.shape[-2] != K:  # fmt: skip
+            return "its arrays are not of one number of samples and classes"
+        if not all(np.all(np.isfinite(one)) for one in (self.zeta, self.dual, self.margins)):
+            return "an array is not finite"
+        margin, above = float(self.margins.min()), Norm.of(self.norm).value(self.zeta)
+        supported = (
+            margin > 0
+            and self.dual.min() >= 0
+            and above <= self.objective * margin * (1 + _CLOSE)
+            and self.gap <= self.tol
+        )
+        if self.status is Status.SOLVED and not supported:
+            return "its arrays do not support its certificate"
+        return ""
+
+    def __repr__(self) -> str:
+        shape = " x ".join(str(size) for size in self.zeta.shape)
+        return (
+            f"MulticlassLimit({self.status.name}, {self.norm}, coefficients {shape}\n"
+            f"  optimum in [{self.dual_objective:.10g}, {self.objective:.10g}], "
+            f"gap {self.gap:.2g} (tol {self.tol:.2g})\n"
+            f"  {int(self.support.sum())} support pairs of {self.support.shape[0]} samples and "
+            f"{self.n_classes} classes\n"
+            f"  {self.solver}, {self.iterations} iterations, {self.seconds:.3g} s)"
+        )
+
+
+MarginLimit = Limit | MulticlassLimit
+"""What networks that separate their data are compared with: of two labels, or of K classes."""
+
+
+@door(norm=anything, gates=anything)
+def solve_multiclass_svm(
+    X: ArrayLike,
+    labels: ArrayLike,
+    gates: ArrayLike | None = None,
+    *,
+    norm: Norm | NormName = "l2",
+    n_classes: int | None = None,
+    **solving: Unpack[Solving],
+) -> MulticlassLimit:
+    r"""Solve for the limit of a predictor of K classes trained jointly, as softmax trains it.
+
+    .. math:: \min N(\zeta) \quad \text{s.t.} \quad
+              \langle \zeta_{y_n} - \zeta_k, x_n \rangle \ge 1 \quad (k \ne y_n)
+
+    The optimiser names the norm: gradient descent "l2" (of which the direction is the limit);
+    normalised steepest descent, full batch, reaches the optimum's *margin* in its own norm: sign
+    descent, Signum and Adam without its constant "linf", spectral descent and Muon with exact polar
+    factors "spectral", coordinate descent "l1". For norms other than "l2" optima need not be
+    unique: compare margins, never directions.
+
+    Parameters
+    ----------
+    X : (n, D) real array
+        NumPy array or torch tensor; a bias is a constant column.
+    labels : (n,) ints
+        Classes from 0 to K - 1. A class without samples still has scores to stay above.
+    gates : (n, H) array, optional
+        Any real numbers: coefficients are then (H, K, D), and scores
+        ``sum_h gates[n, h] <zeta[h, k], x[n]>``.
+    norm : str or Norm
+        See `Norm.of`; behind gates "l2", "linf", "l1" and those of units, such as "sum-nuclear",
+        the norm of gradient descent on two layers behind enough copies of each gate.
+    n_classes : int, optional
+        K, by default one more than the largest label.
+    **solving
+        `solver`, by default the best for the norm, `tol`, `max_iterations`, `progress`, `threads`:
+        see `Solving`.
+
+    Returns
+    -------
+    MulticlassLimit
+        With its certificate; call `.require()` to insist on `SOLVED`. Where nothing separates, its
+        `dual` holds multipliers that prove it, in every norm.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an array is malformed, or the norm or solver does not take the program.
+
+    References
+    ----------
+    D. Soudry et al., "The implicit bias of gradient descent on separable data", 2018; H. Ravi,
+    C. Scott, D. Soudry, Y. Wang, "The implicit bias of gradient descent on separable multiclass
+    data", 2024 ("l2"); C. Fan, M. Schmidt, C. Thrampoulidis, "Implicit bias of spectral descent and
+    Muon on multiclass separable data", 2025 (other norms).
+
+    Examples
+    --------
+    One sample a class: sqrt(K - 1) in the l2 norm, 1/2 in the largest entry.
+
+    >>> limit = ib.limits.solve_multiclass_svm(np.eye(3), [0, 1, 2])
+    >>> limit.status.name, round(limit.objective, 6), limit.predictor.predict(np.eye(3)).tolist()
+    ('SOLVED', 1.414214, [0, 1, 2])
+    >>> round(ib.limits.solve_multiclass_svm(np.eye(3), [0, 1, 2], norm="linf").objective, 6)
+    0.5
+    """
+    if n_classes is not None and n_classes < 2:
+        raise ValueError(f"`n_classes` must be at least 2, got {n_classes}")
+    require_real("X", X)
+    class_matrix("X", X, len(class_labels(labels, n_classes)), "D")
+    inputs, wanted = as_float64(X), Norm.of(norm)
+    require_scale("X", inputs)
+    program = JointMargin(n_classes, wanted).margins(inputs, labels, gates)
+    wanted.value(np.ones(program.image.shape))  # that it is one of such coefficients
+    solver, settings = chosen(**({"solver": solver_of(wanted)} | solving))  # type: ignore[arg-type]
+    return _read(program, solve_norm(program, solver=solver, settings=settings), inputs)
+
+
+def _image(program: NormProgram) -> RelativeMargins:
+    assert isinstance(program.image, RelativeMargins)
+    return program.image
+
+
+def _read(program: NormProgram, solution: NormSolution, like: Array) -> MulticlassLimit:
+    """Read a solution as the limit of K classes, its arrays as those that were given."""
+    image = _image(program)
+    margins = image.scores(solution.primal)
+    smallest = max(float(margins.min()), 2.0**-52 * float(np.abs(margins).max()))
+    largest = float(solution.dual.max())
+    supports = solution.dual > 0
+    if smallest > 0 and largest > 0:
+        supports = solution.dual / largest > margins / smallest - 1
+    own = np.where(image.wrong, image.pairs(margins), np.inf)
+    support = np.zeros(image.wrong.shape, dtype=bool)
+    support[image.wrong] = supports
+    xp = array_namespace(like)
+
+    def placed(values: Floats) -> Array:
+        return as_float64(values, like=like)
+
+    return MulticlassLimit(
+        zeta=placed(solution.primal),
+        dual=placed(image.pairs(solution.dual)),
+        margins=placed(own.min(axis=1)),
+        support=xp.asarray(support, device=like.device),
+        norm=program.norm.name,
+        status=solution.status,
+        certificate=solution.certificate,
+        tol=solution.tol,
+        solver=solution.solver,
+        iterations=solution.iterations,
+        seconds=solution.seconds,
+    )

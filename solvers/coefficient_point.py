@@ -1,0 +1,392 @@
+"""Interior point in the coefficients: margin programs of the norms whose balls are matrix cones.
+
+Played as a game, so that both sides have interior points whatever the data:
+
+    gamma = max { min A(B) : N(B) <= 1, E(B) = 0 } = min { N*(A'lam + E'nu) : lam in the simplex }.
+
+Unknowns are the coefficients, not the margins, of which there may be many more: the Newton matrix
+is `A' diag(lam / s) A` plus the ball's own block.
+
+References
+----------
+C. Helmberg, F. Rendl, R. Vanderbei, H. Wolkowicz, "An interior-point method for semidefinite
+programming", 1996 (the direction); S. Mehrotra, "On the implementation of a primal-dual interior
+point method", 1992 (predictor and corrector).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, null_space, orth
+
+from .balls import Blocks, Cone, Linearised, is_largest
+from .images import Floats, RelativeMargins, Rows
+from .norm_program import NormProgram, NormSolution, conclude_norm
+from .settings import Settings
+
+__all__ = ["solve_coefficients"]
+
+log = logging.getLogger(__name__)
+
+ITERATIONS = 100
+# Share of the longest step that is taken.
+INNER = 0.95
+# Ridges of a Newton matrix with a diagonal of ones, tried in this order.
+RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11)
+# Stop once so many iterations have not narrowed the bounds by a tenth.
+PATIENCE = 6
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A point of the game: B and gamma, with slacks `s = A(B) - gamma`, against lam and nu.
+
+    `cone` holds B at radius 1 with its multiplier, or the dual point V at radius t with B as a part
+    of the multiplier.
+    """
+
+    B: Floats
+    gamma: float
+    s: Floats
+    lam: Floats
+    nu: Floats
+    cone: Cone
+
+    def mu(self) -> float:
+        order = int(self.cone.Z.shape[0] * self.cone.Z.shape[1])
+        inner = float(self.s @ self.lam) + self.cone.complementarity()
+        return inner / (len(self.s) + order)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """Changes of a point; `nu` is the new value."""
+
+    dB: Floats
+    dgamma: float
+    ds: Floats
+    dlam: Floats
+    nu: Floats
+    cone: Cone
+
+
+class _Game:
+    """A program on flat coefficients, with what the loop asks of it."""
+
+    def __init__(self, program: NormProgram) -> None:
+        self.program, self.image, self.norm = program, program.image, program.norm
+        self.blocks = Blocks.of(self.norm, self.image.shape)
+        self.largest = is_largest(self.norm)
+        E = program.equalities
+        size = self.blocks.size
+        self.E = np.zeros((0, size)) if E is None else np.asarray(orth(E.flat.T, rcond=1e-10)).T
+
+    def scores(self, B: Floats) -> Floats:
+        return self.image.scores(B.reshape(self.image.shape))
+
+    def adjoint(self, lam: Floats) -> Floats:
+        return self.image.adjoint(lam).ravel()
+
+    def start(self) -> _Point:
+        m = self.image.n_rows
+        lam = np.full(m, 1 / m)
+        V = self.adjoint(lam)
+        stack = self.blocks.stack(V)
+        b, p, q = stack.shape
+        size = float(np.linalg.svd(stack, compute_uv=False).max()) or 1.0
+        eye = np.broadcast_to(np.eye(p + q), (b, p + q, p + q))
+        zero = np.zeros(self.blocks.size)
+        if self.largest:
+            cone = Cone(np.zeros_like(stack), 1.0, bordered_dual(stack, size))
+            gamma = -size * m**0.5
+        else:
+            cone = Cone(stack, 2 * size, eye / self.blocks.order)
+            gamma = -2 * size * m / self.blocks.order
+        return _Point(zero, gamma, np.full(m, -gamma), lam, np.zeros(len(self.E)), cone)
+
+    def bounds(self, point: _Point) -> tuple[float, float, Floats]:
+        """Lower and upper bound of gamma, and the dual point of the latter."""
+        B = point.B.reshape(self.image.shape)
+        norm = self.norm.value(B)
+        # What violates the equalities is charged by the certificate; here it is small.
+        lower = float((point.s + point.gamma).min()) / norm if norm > 0 else -math.inf
+        V = self.adjoint(point.lam) + point.nu @ self.E
+        upper = self.norm.dual.value(V.reshape(self.image.shape)) / float(point.lam.sum())
+        return lower, upper, V
+
+
+def bordered_dual(V: Floats, size: float) -> Floats:
+    """Multipliers Z of largest balls with `V + 2 Z_12 = 0`."""
+    from .balls import bordered
+
+    return bordered(-V / 2, size)
+
+
+def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution:
+    """Solve a program by the interior point in its coefficients.
+
+    Where adding one vector to the coefficients of all classes changes no margin, and centring
+    lengthens no norm, it works on the K - 1 centred coordinates: the others have no curvature.
+
+    Parameters
+    ----------
+    program : NormProgram
+        Of a norm that `balls.takes`.
+    settings : Settings
+
+    Returns
+    -------
+    NormSolution
+        As far as the bounds could be narrowed.
+    """
+    start = time.perf_counter()
+    centred = _centred(program)
+    game = _Game(program if centred is None else centred)
+    point = game.start()
+    lower, upper, _ = game.bounds(point)
+    best, widths, iterations = (lower, point, upper, point), [math.inf], 0
+    limit = settings.max_iterations or ITERATIONS
+    while iterations < limit:
+        try:
+            point = _advance(game, point)
+        except np.linalg.LinAlgError:
+            break
+        iterations += 1
+        lower, upper, _ = game.bounds(point)
+        if lower > best[0]:
+            best = (lower, point, *best[2:])
+        if upper < best[2]:
+            best = (*best[:2], upper, point)
+        gap = best[2] / best[0] - 1 if best[0] > 0 else math.inf
+        log.debug("%d: mu %.2e, %.10g to %.10g", iterations, point.mu(), best[0], best[2])
+        if settings.progress is not None:
+            settings.progress(iterations, gap)
+        widths.append(best[2] - max(best[0], 0.0))
+        if gap <= settings.tol / 2:
+            break
+        if len(widths) > PATIENCE and not widths[-1] < 0.9 * widths[-1 - PATIENCE]:
+            break
+    nu = None
+    if game.program.equalities is not None:
+        wanted = best[3].nu @ game.E
+        nu = np.linalg.lstsq(game.program.equalities.flat.T, wanted, rcond=1e-10)[0]
+    return conclude_norm(
+        program,
+        game.image.lifted(best[1].B)
+        if isinstance(game.image, Centred)
+        else best[1].B.reshape(program.image.shape),
+        best[3].lam,
+        nu,
+        tol=settings.tol,
+        iterations=iterations,
+        seconds=time.perf_counter() - start,
+        solver="interior-point",
+    )
+
+
+def _centred(program: NormProgram) -> NormProgram | None:
+    """The same program on centred coefficients; None where it has no such symmetry."""
+    image, norm = program.image, program.norm
+    turns = norm.inside != "l2" or norm.blocks in ("whole", "columns", "units")
+    if not (isinstance(image, RelativeMargins) and turns and norm.blocks != "entries"):
+        return None
+    if norm.blocks == "units" and len(image.shape) == 2:
+        return None
+    own = Centred(image)
+    E = program.equalities
+    if E is not None:
+        E = Rows(own.lowered(E.matrix))
+    return NormProgram(own, norm, E)
+
+
+@dataclass(frozen=True, eq=False)
+class Centred:
+    """Relative margins of coefficients with class sum 0, in an orthonormal basis of these."""
+
+    image: RelativeMargins
+
+    @cached_property
+    def basis(self) -> Floats:
+        """(K, K - 1) orthonormal columns of sum 0."""
+        return np.asarray(null_space(np.ones((1, self.image.n_classes))))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(K - 1, D), or (H, K - 1, D)."""
+        *gates, K, D = self.image.shape
+        return (*gates, K - 1, D)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of margins."""
+        return self.image.n_rows
+
+    def lifted(self, b: Floats) -> Floats:
+        """Coefficients (..., K, D) of coordinates."""
+        return self.basis @ b.reshape(self.shape)
+
+    def lowered(self, B: Floats) -> Floats:
+        """Coordinates (..., K - 1, D) of coefficients."""
+        return np.swapaxes(np.swapaxes(B, -1, -2) @ self.basis, -1, -2)
+
+    def scores(self, b: Floats) -> Floats:
+        """Margins of coordinates."""
+        return self.image.scores(self.lifted(b))
+
+    def adjoint(self, lam: Floats) -> Floats:
+        """Coordinates of multipliers."""
+        return self.lowered(self.image.adjoint(lam))
+
+    def gram(self, weights: Floats) -> Floats:
+        """Matrix `A' diag(weights) A` on coordinates."""
+        return self.image.gram(weights, self.basis)
+
+
+def _advance(game: _Game, point: _Point) -> _Point:
+    """Predict, correct, and step."""
+    system = _System(game, point)
+    mu = point.mu()
+    affine = system.solve(0.0, None)
+    primal, dual = _lengths(point, affine, 1.0, game.largest)
+    trial = _moved(game, point, affine, primal, dual)
+    sigma = min(max(trial.mu() / mu, 0.0), 1.0) ** 3
+    step = system.solve(sigma * mu, affine)
+    return _moved(game, point, step, *_lengths(point, step, INNER, game.largest))
+
+
+def _lengths(point: _Point, step: _Step, share: float, largest: bool) -> tuple[float, float]:
+    """Steps of the primal and of the dual side."""
+    of_M, of_Z = point.cone.longest(step.cone)
+    primal, dual = (of_M, of_Z) if largest else (of_Z, of_M)
+    primal = min(primal, _ratio(point.s, step.ds))
+    dual = min(dual, _ratio(point.lam, step.dlam))
+    return min(1.0, share * primal), min(1.0, share * dual)
+
+
+def _ratio(values: Floats, steps: Floats) -> float:
+    down = steps < 0
+    return float(np.min(-values[down] / steps[down], initial=math.inf))
+
+
+def _moved(game: _Game, point: _Point, step: _Step, primal: float, dual: float) -> _Point:
+    lengths = (primal, dual) if game.largest else (dual, primal)
+    cone = point.cone.moved(step.cone, *lengths)
+    return _Point(
+        B=point.B + primal * step.dB,
+        gamma=point.gamma + primal * step.dgamma,
+        s=point.s + primal * step.ds,
+        lam=point.lam + dual * step.dlam,
+        nu=point.nu + dual * (step.nu - point.nu),
+        cone=cone,
+    )
+
+
+class _System:
+    """Newton's system at a point: factorised once, solved for predictor and corrector."""
+
+    def __init__(self, game: _Game, point: _Point) -> None:
+        self.game, self.point = game, point
+        self.linear = Linearised.at(point.cone)
+        blocks = game.blocks
+        self.weights = point.lam / point.s
+        matrix = game.image.gram(self.weights)
+        self.a = game.adjoint(self.weights)
+        borders = [self.a]
+        diagonal = [float(self.weights.sum())]
+        if game.largest:
+            matrix += blocks.matrix(self.linear.operator())
+        else:
+            self.inverse = self.linear.operator(invert=True)
+            matrix += blocks.matrix(self.inverse)
+            h, c = self.linear.radial()
+            self.h = h
+            self.g = blocks.flat(self._inverted(h))
+            borders.append(self.g)
+            diagonal.append(c - float(np.sum(blocks.stack(self.g) * h)))
+        self.F = np.column_stack([*borders, *game.E])
+        self.G = self.F.copy()
+        self.G[:, 0] *= -1
+        self.scale = 1 / np.sqrt(np.diag(matrix))
+        self.matrix = matrix * self.scale[:, None] * self.scale
+        self.factor = _factor(self.matrix)
+        self.KF = self._apply(self.F)
+        self.small = self.G.T @ self.KF
+        self.small[np.arange(len(diagonal)), np.arange(len(diagonal))] += diagonal
+
+    def _apply(self, right: Floats) -> Floats:
+        scale = self.scale[:, None] if right.ndim == 2 else self.scale
+        wanted = scale * right
+        found = cho_solve(self.factor, wanted)
+        found = found + cho_solve(self.factor, wanted - self.matrix @ found)
+        return np.asarray(scale * found)
+
+    def _inverted(self, stack: Floats) -> Floats:
+        """Inverse of the ball's operator on blocks (b, p, q)."""
+        flat = stack.reshape(len(stack), -1, 1)
+        return np.asarray((self.inverse @ flat).reshape(stack.shape))
+
+    def solve(self, mu: float, predicted: _Step | None) -> _Step:
+        """Step towards complementarity `mu`, with the second-order terms of a predicted step."""
+        game, point, blocks = self.game, self.point, self.game.blocks
+        second = 0.0 if predicted is None else predicted.ds * predicted.dlam
+        correction = None if predicted is None else self.linear.correction(predicted.cone)
+        target = self.linear.target(mu, correction)
+        pull = (mu - second) / point.s
+        p = point.cone.C.shape[1]
+        corner = target[:, :p, p:]
+        right = game.adjoint(pull)
+        small = [1 - float(np.sum(pull))]
+        if game.largest:
+            right = right + 2 * blocks.flat(corner)
+        else:
+            rest = -2 * corner - blocks.stack(point.B)  # dB at dV = 0
+            pushed = self._inverted(rest)
+            right = right - blocks.flat(point.cone.C) + blocks.flat(pushed)
+            trace = float(np.trace(target, axis1=1, axis2=2).sum())
+            small.append(trace - 1 + float(np.sum(self.h * pushed)))
+        wanted = np.concatenate([small, -(game.E @ point.B)])
+        first = self._apply(right)
+        z = np.linalg.solve(self.small, wanted - self.G.T @ first)
+        dB = first + self.KF @ z
+        dgamma = float(z[0])
+        ds = game.scores(dB) - dgamma
+        dlam = pull - point.lam - self.weights * ds
+        nu = z[len(small) :]
+        if game.largest:
+            dC, dt = blocks.stack(dB), 0.0
+        else:
+            dt = float(z[1])
+            dC = self._inverted(blocks.stack(dB) - rest - dt * self.h)
+        dZ = self.linear.multiplier_step(dC, dt, target)
+        return _Step(dB, dgamma, ds, dlam, nu, Cone(dC, dt, dZ))
+
+
+def _factor(matrix: Floats) -> tuple[Floats, bool]:
+    """Cholesky factor of a matrix with a diagonal of ones, with the least ridge that it takes.
+
+    Where optima are not unique the matrix is flat along them to rounding, and any step will do.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If no ridge helps.
+    """
+    for ridge in RIDGES[:-1]:
+        try:
+            return _cholesky(matrix, ridge)
+        except np.linalg.LinAlgError:
+            log.debug("ridge %.0e is too small", ridge)
+    return _cholesky(matrix, RIDGES[-1])
+
+
+def _cholesky(matrix: Floats, ridge: float) -> tuple[Floats, bool]:
+    raised = matrix.copy()
+    raised[np.arange(len(raised)), np.arange(len(raised))] += ridge
+    factor, lower = cho_factor(raised, lower=True, overwrite_a=True)
+    return np.asarray(factor), bool(lower)

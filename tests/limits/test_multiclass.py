@@ -1,0 +1,150 @@
+"""Limits of K classes at once: optima in every norm, certificates, proofs of inseparability."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import implicit_bias as ib
+from implicit_bias.limits import Norm, solve_multiclass_svm
+from implicit_bias.programs import JointMargin
+
+# The optimum of 24 samples of three classes in nine inputs, in every norm, by Clarabel.
+OPTIMA = {
+    "l2": 2.93201800, "spectral": 2.21179029, "nuclear": 4.02655404, "linf": 1.00624684,
+    "l1": 10.1954989, "rows": 4.9315014, "columns": 7.5838589, "largest-row": 1.7197326,
+    "largest-column": 1.4263784,
+}  # fmt: skip
+# One sample a class, at the axes.
+AXES = {
+    "l2": lambda K: np.sqrt(K - 1), "nuclear": lambda K: K - 1, "spectral": lambda K: 1,
+    "linf": lambda K: 1 / 2, "l1": lambda K: K, "rows": lambda K: np.sqrt(K * (K - 1)),
+    "columns": lambda K: np.sqrt(K * (K - 1)), "largest-row": lambda K: np.sqrt(1 - 1 / K),
+    "largest-column": lambda K: np.sqrt(1 - 1 / K),
+}  # fmt: skip
+# With two classes it is the binary program in the difference of both rows, times this.
+BINARY = {"l2": 0.5**0.5, "nuclear": 0.5**0.5, "spectral": 0.5**0.5, "linf": 0.5, "l1": 1.0}
+every_norm = pytest.mark.parametrize("norm", OPTIMA)
+
+
+def three_classes() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    X, B = rng.normal(size=(24, 9)), rng.normal(size=(3, 9))
+    return X, np.argmax(X @ B.T, axis=1)
+
+
+@every_norm
+def test_the_optimum_of_every_norm_is_found_and_proved(norm) -> None:
+    X, labels = three_classes()
+    limit = solve_multiclass_svm(X, labels, norm=norm).require()
+    assert limit.objective == pytest.approx(OPTIMA[norm], rel=5e-8)
+    assert limit.norm == norm
+    # What the attributes say, from the coefficients themselves.
+    scores = X @ limit.zeta.T
+    assert limit.predictor(X) == pytest.approx(scores)
+    relative = scores[np.arange(24), labels][:, None] - scores
+    others = np.where(np.eye(3, dtype=bool)[labels], np.inf, relative)
+    assert limit.margins == pytest.approx(others.min(axis=1))
+    assert limit.margins.min() == pytest.approx(1)
+    assert Norm.of(norm).value(limit.zeta) == pytest.approx(limit.objective)
+    assert (limit.dual[np.arange(24), labels] == 0).all()
+    C = -limit.dual
+    C[np.arange(24), labels] = limit.dual.sum(axis=1)
+    assert Norm.of(norm).dual.value(C.T @ X) == pytest.approx(1)
+    assert limit.dual.sum() == pytest.approx(limit.dual_objective)
+    # Complementary slackness: pairs off the support have no share of the multipliers.
+    assert limit.dual[~limit.support].sum() <= 1e-5 * limit.dual.sum()
+    assert limit.certify(X, labels).status is ib.Status.SOLVED
+
+
+@every_norm
+@pytest.mark.parametrize("K", [3, 6])
+def test_one_sample_a_class_is_solved_in_closed_form(norm, K) -> None:
+    limit = solve_multiclass_svm(np.eye(K), np.arange(K), norm=norm).require()
+    assert limit.objective == pytest.approx(AXES[norm](K), rel=1e-8)
+
+
+@pytest.mark.parametrize("norm", BINARY)
+def test_two_classes_are_the_binary_program_in_the_difference(norm) -> None:
+    X, labels = three_classes()
+    y = np.where(labels == 1, 1.0, -1.0)
+    X = X + 2 * y[:, None] * np.eye(9)[0]  # so that a hyperplane separates them
+    binary = {
+        "linf": lambda b: cp.norm(b, "inf"), "l1": lambda b: cp.norm(b, 1),
+    }.get(norm, lambda b: cp.norm(b, 2))  # fmt: skip
+    b = cp.Variable(9)
+    least = cp.Problem(cp.Minimize(binary(b)), [cp.multiply(y, X @ b) >= 1]).solve("CLARABEL")
+    limit = solve_multiclass_svm(X, (y > 0).astype(int), norm=norm).require()
+    assert limit.objective == pytest.approx(BINARY[norm] * least, rel=1e-7)
+
+
+@every_norm
+def test_contradictory_samples_are_proved_inseparable_in_every_norm(norm) -> None:
+    X, labels = three_classes()
+    X = np.vstack([X, X[0]])
+    labels = np.append(labels, (labels[0] + 1) % 3)
+    limit = solve_multiclass_svm(X, labels, norm=norm)
+    assert limit.status is ib.Status.NOT_SEPARABLE
+    assert limit.certificate.separation_bound <= 2.0**-52
+    assert limit.dual.sum() == pytest.approx(1)
+    # The same multipliers prove it in another norm.
+    other = replace(limit, norm="nuclear" if norm == "linf" else "linf")
+    assert other.certify(X, labels).status is ib.Status.NOT_SEPARABLE
+
+
+def test_behind_gates_there_is_a_matrix_a_gate() -> None:
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(30, 6)), rng.integers(0, 3, 30)
+    gates = np.column_stack([np.ones(30), X @ rng.normal(size=(6, 4)) > 0]).astype(float)
+    options = {"sum-nuclear": "cvxpy:SCS", "units": "interior-point"}
+    for (norm, solver), optimum in zip(options.items(), (38.448177, 32.891073), strict=True):
+        limit = solve_multiclass_svm(X, labels, gates, norm=norm, solver=solver, tol=1e-6)
+        assert limit.require().objective == pytest.approx(optimum, rel=1e-6)
+        assert limit.zeta.shape == (5, 3, 6)
+        scores = np.einsum("nh,hkd,nd->nk", gates, limit.zeta, X)
+        assert limit.predictor(X, gates) == pytest.approx(scores)
+        assert (limit.predictor.predict(X, gates) == labels).all()
+        assert limit.certify(X, labels, gates).status is ib.Status.SOLVED
+        literal = JointMargin(3, norm).literal(X, labels, gates)
+        assert literal.solve(solver="SCS", eps=1e-7) == pytest.approx(optimum, rel=1e-5)
+
+
+@every_norm
+def test_the_program_in_cvxpy_has_the_same_optimum(norm) -> None:
+    X, labels = three_classes()
+    value = JointMargin(norm=norm).literal(X, labels).solve(solver="CLARABEL")
+    assert value == pytest.approx(OPTIMA[norm], rel=2e-7)
+
+
+def test_a_class_without_samples_still_takes_part() -> None:
+    X, labels = three_classes()
+    three, four = (solve_multiclass_svm(X, labels, n_classes=K).require() for K in (3, 4))
+    assert four.zeta.shape == (4, 9) and four.dual.shape == (24, 4)
+    assert four.dual[:, 3].sum() > 0 and four.objective > three.objective * (1 + 1e-6)
+
+
+def test_tensors_give_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    X, labels = three_classes()
+    limit = solve_multiclass_svm(torch.as_tensor(X), torch.as_tensor(labels)).require()
+    assert isinstance(limit.zeta, torch.Tensor) and limit.support.dtype == torch.bool
+    assert limit.objective == pytest.approx(OPTIMA["l2"], rel=2e-8)
+
+
+def test_wrong_arguments_are_named() -> None:
+    X, labels = three_classes()
+    for call, said in (
+        (lambda: solve_multiclass_svm(X, labels, norm="l3"), "`norm` must be one of"),
+        (lambda: solve_multiclass_svm(X, 0 * labels), "`labels` must hold two classes"),
+        (lambda: solve_multiclass_svm(X, labels, n_classes=2), "`labels` must be whole numbers"),
+        (lambda: solve_multiclass_svm(X, labels, n_classes=1), "`n_classes` must be at least 2"),
+        (lambda: solve_multiclass_svm(X[:5], labels), "`X` must have shape"),
+        (lambda: solve_multiclass_svm(X, labels, np.ones((3, 2))), "`gates` must have shape"),
+        (lambda: solve_multiclass_svm(X, labels, np.ones((24, 2)), norm="rows"), "matrix"),
+        (lambda: solve_multiclass_svm(X, labels, norm="spectral", solver="highs"), "`solver`"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            call()
