@@ -11,6 +11,7 @@ from typing import Literal, get_args
 __all__ = [
     "ClassesName",
     "Cutoffs",
+    "DecayName",
     "DeviceName",
     "DtypeName",
     "EngineName",
@@ -26,6 +27,7 @@ __all__ = [
     "SteepestTrainer",
     "TrainerName",
     "UnitInit",
+    "WeightNorm",
     "check_word",
     "words",
 ]
@@ -49,6 +51,11 @@ SoftLoss = Literal["cross-entropy", "squared"]
 PlainInit = Literal["orthogonal", "kaiming"]
 UnitInit = Literal[PlainInit, "balanced"]
 InitName = Literal[UnitInit, "sign", "gaussian"]
+
+# Weight decay as a term of the loss, or beside the step.
+DecayName = Literal["coupled", "decoupled"]
+# Norms on one layer of weights in which a trainer descends, by their names in `solvers.norms`.
+WeightNorm = Literal["l2", "linf", "l1", "spectral"]
 
 DtypeName = Literal["float32", "float64"]
 DeviceName = Literal[

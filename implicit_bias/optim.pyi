@@ -5,3 +5,5 @@ from .training.optimisers import Annealed as Annealed
 from .training.optimisers import Dual as Dual
 from .training.optimisers import Momentum as Momentum
 from .training.optimisers import Normalised as Normalised
+from .training.steepest_optimisers import Adam as Adam
+from .training.steepest_optimisers import SteepestDescent as SteepestDescent

@@ -13,6 +13,7 @@ from .answer import Answer
 from .checks import require_positive, require_shape, require_tolerance
 from .design import GatedDesign
 from .dispatch import solve
+from .hinge_newton import HingePoint, polished
 from .hinge_program import Floats, HingeCertificate, HingeProgram, certify_hinge
 from .programs import MaxMarginProgram
 from .settings import Settings
@@ -31,6 +32,8 @@ _LOOSE, _FIRST = 1e-2, 1e-3
 _IDLE, _SMALL = 1.1, 1e-4
 # Group lassos; 4 to 12 were needed.
 _MAX_ROUNDS = 200
+# Gaps at which Newton's method is tried, and how much smaller than at the last trial.
+_NEAR, _NEARER = 5e-2, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +53,11 @@ class HingeSolution(Answer):
         SOLVED, INACCURATE where the gap is above `tol`, NOT_SEPARABLE where it is proved that no
         margins are positive, FAILED where nothing was found.
     solves : int
-        Group lassos.
+        Group lassos; 0 where Newton's method led from the start to the solution.
     rows : int
         Of the last one.
+    steps : int
+        Newton steps to the point from a group lasso, or from the start; 0 where they gave nothing.
     seconds : float
     """
 
@@ -63,6 +68,7 @@ class HingeSolution(Answer):
     status: Status
     solves: int
     rows: int
+    steps: int
     seconds: float
 
 
@@ -84,6 +90,18 @@ class _Rows:
         for sample in samples:
             self._present.setdefault((int(sample), opened[sample].tobytes()), opened[sample])
         return len(self) - before
+
+    def add_mixtures(self, lam: Floats, shares: Floats) -> None:
+        """Add patterns whose mixtures have these shares (n, H), of samples with a multiplier.
+
+        Those of hinges whose shares are above each of a sample's own, which are nested.
+        """
+        hinged = self._program.hinges > 0
+        for sample in np.flatnonzero(lam > 0):
+            own = np.where(hinged[sample], shares[sample], 0.0)
+            levels = np.unique(np.clip(own, 0.0, 1.0))
+            for pattern in (own > level for level in levels[levels < 1]):
+                self._present.setdefault((int(sample), pattern.tobytes()), pattern)
 
     def leave_out(self, margins: Floats, lam: Floats) -> None:
         """Leave out rows that are far from active, each once: those that come back stay."""
@@ -124,6 +142,7 @@ def solve_hinge(
     program: HingeProgram,
     start: Floats | None = None,
     *,
+    guess: tuple[Floats, Floats] | None = None,
     tol: float = 1e-8,
     max_seconds: float = math.inf,
 ) -> HingeSolution:
@@ -132,13 +151,16 @@ def solve_hinge(
     Such a margin is the smallest of linear ones, a row for each pattern of open hinges. The group
     lasso of the rows that count at the start is solved, then those that its solution violates are
     added, until none is: the answer is exact. Multipliers of a sample's rows add up to its own, and
-    weigh its patterns.
+    weigh its patterns. Once a lasso's solution is near, or from a `guess` at once, Newton's method
+    on the active set ends it, to rounding where the solution is unique.
 
     Parameters
     ----------
     program : HingeProgram
     start : (H, D) array, optional
         Groups near the solution.
+    guess : ((n,) array, (n, H) array), optional
+        Multipliers and shares near it, such as those of a program of few other coefficients.
     tol : float
         Relative duality gap that counts as solved, in (0, 1).
     max_seconds : float
@@ -172,11 +194,20 @@ def solve_hinge(
     shape = (program.n_groups, program.X.shape[1])
     u = np.zeros(shape) if start is None else start
     require_shape("start", u, shape, "one row a group")
+    tight = min(_TIGHT, tol)
     rows, found, solves, status = _Rows(program), None, 0, Status.FAILED
-    asked, tight = _FIRST, min(_TIGHT, tol)
+    asked, tried, steps = _FIRST, _NEAR, 0
     products, samples = program.X @ u.T, np.arange(len(program.X))
+    if guess is not None:
+        near = polished(program, HingePoint(u, *guess))
+        if near is not None and near.certificate.gap <= tight:
+            return _concluded(program, near.point, Status.SOLVED, tol, (0, 0, near.steps), began)
+        rows.add_mixtures(*guess)
+        # Others come as they are violated.
+        margins = program.margins(u)
+        samples = np.flatnonzero(margins <= _IDLE * max(float(np.min(margins)), 0.0))
     while solves < _MAX_ROUNDS and time.perf_counter() - began <= max_seconds:
-        if not rows.add(products, samples):
+        if not rows.add(products, samples) and solves:
             if asked <= tight:
                 break
             asked = max(_LOOSE * asked, tight)
@@ -190,9 +221,14 @@ def solve_hinge(
             break
         u = np.asarray(solution.primal)
         products = program.X @ u.T
-        lam, shares = rows.gathered(np.asarray(solution.dual), products)
-        found = u, lam, shares
-        gap = certify_hinge(program, u, lam, shares).gap
+        found = HingePoint(u, *rows.gathered(np.asarray(solution.dual), products))
+        gap = certify_hinge(program, *found).gap
+        if gap <= tried:
+            tried = _NEARER * gap
+            near = polished(program, found)
+            if near is not None and near.certificate.gap <= min(gap, tight):
+                found, steps = near.point, near.steps
+                break
         if gap <= tight:
             break
         # Rows that are missing cost more than what is left to gain on those that are there.
@@ -200,19 +236,19 @@ def solve_hinge(
         held = lasso.margins(u)
         samples = np.flatnonzero(program.margins(u) < np.min(held))
         rows.leave_out(np.asarray(held), np.asarray(solution.dual))
-    return _concluded(program, found, status, tol, (solves, len(rows)), began)
+    return _concluded(program, found, status, tol, (solves, len(rows), steps), began)
 
 
 def _concluded(
     program: HingeProgram,
-    found: tuple[Floats, Floats, Floats] | None,
+    found: HingePoint | None,
     status: Status,
     tol: float,
-    counts: tuple[int, int],
+    counts: tuple[int, int, int],
     began: float,
 ) -> HingeSolution:
     """Judge the last points, at smallest margin 1 and multipliers that add up to the optimum."""
-    u, lam, shares = _nothing(program) if found is None else found
+    u, lam, shares = found or _nothing(program)
     certificate = certify_hinge(program, u, lam, shares)
     if certificate.smallest_margin > 0:
         peak = float(np.max(np.linalg.norm(program.blocks(lam, shares), axis=1)))
@@ -221,14 +257,13 @@ def _concluded(
         status = Status.SOLVED if certificate.gap <= tol else Status.INACCURATE
     else:
         u, lam, shares = _nothing(program)
-    solves, rows = counts
     seconds = time.perf_counter() - began
-    return HingeSolution(u, lam, shares, certificate, status, solves, rows, seconds)
+    return HingeSolution(u, lam, shares, certificate, status, *counts, seconds)
 
 
-def _nothing(program: HingeProgram) -> tuple[Floats, Floats, Floats]:
+def _nothing(program: HingeProgram) -> HingePoint:
     (n_samples, n_inputs), n_groups = program.X.shape, program.n_groups
-    return (
+    return HingePoint(
         np.full((n_groups, n_inputs), math.nan),
         np.full(n_samples, math.nan),
         np.full((n_samples, n_groups), math.nan),

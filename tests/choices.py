@@ -186,6 +186,9 @@ def broken(part: str, indent: int) -> str:
     """Return a `Literal`, a word a line where it is long."""
     if len(part) + indent + 2 <= WIDTH:
         return part
+    if part.startswith("Sequence["):
+        inner = broken(part.removeprefix("Sequence[").removesuffix("]"), indent)
+        return f"Sequence[{inner}]"
     words = part.removeprefix("Literal[").removesuffix("]").split(", ")
     inside, outside = " " * (indent + 4), " " * indent
     return "Literal[\n" + "".join(f"{inside}{word},\n" for word in words) + f"{outside}]"

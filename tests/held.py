@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 
 import implicit_bias
@@ -49,6 +49,8 @@ CALL = """    @overload
         self, report: {report}, owner: Any = None
     ) -> {held}: ...
 """
+# Of all classes at once.
+JOINT_LIMIT = "limits.multiclass:MulticlassLimit"
 # The one class that is not of this package.
 MODULE = "torch.nn:Module"
 # Of any model with a limit of the SVM's kind; and of one that is not known.
@@ -112,11 +114,13 @@ def held(model: Model) -> Iterator[tuple[dict[str, str], Holds]]:
     if issubclass(model.options, ClassOptions):
         each = {name: f"Mapping[int] {place}" for name, place in asdict(model.holds).items()}
         by_value["classes", "all"] = Holds(**each)
+        by_value["classes", "joint"] = replace(model.holds, limit=JOINT_LIMIT)
     for (name, value), holds in by_value.items():
         yield {name: value}, holds
     # What is left of the values of each of these options is one, as of today.
     others = {
-        name: [one for one in words_of(model, name) if one != value] for name, value in by_value
+        name: [one for one in words_of(model, name) if (name, one) not in by_value]
+        for name, _ in by_value
     }
     yield {name: left for name, (left,) in others.items()}, model.holds
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._doors import door, parameters
-from .._kinds import sequence, series, signed
+from .._kinds import anything, sequence, series, signed
 from .._shown import Shown
 from .._solve import require_real, require_shape
 from .arrays import Floats
@@ -86,6 +86,16 @@ class ClassDataset(Shown):
         if not self.names and 2 < len(named) == last - first + 1:
             named = [f"{first}-{last}"]
         return self._described("classes " + ", ".join(named))
+
+    @door(labels=anything)
+    def rows(self, labels: ArrayLike) -> Floats:
+        """Return labels (n,) as rows (n, K) with a one at each sample's class, else zeros.
+
+        They are what a network with a score a class is trained on.
+        """
+        known = np.asarray(labels)
+        rows: Floats = (known[:, None] == np.array(self.classes)).astype(np.float64)
+        return rows
 
     @door(label=signed)
     def name_of(self, label: int) -> str:

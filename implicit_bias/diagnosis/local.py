@@ -148,7 +148,7 @@ def _relu_evidence(limit: ReLULocalLimit, *, reached: bool) -> Iterator[Evidence
     }
     numbers = f"value {limit.start_value:.5g}"
     if reached:
-        numbers += f", local optimum {limit.value:.5g}"
+        numbers += f", local optimum {limit.value:.5g}, ratio {ratio:.4f}"
     yield Evidence(
         theory="local limit",
         status=limit.status,

@@ -196,7 +196,7 @@ def _heading(structure: Structure, held_out: Subject | None, loss: str) -> Headi
         arrays += [held_out.data.X.numpy(), held_out.data.y.numpy()]
     n_val = 0 if held_out is None else len(held_out.data.y)
     shape = " x ".join(map(str, data.X.shape[1:]))
-    description = f"{len(data.y)} training samples of {shape} inputs"
+    description = f"{len(data.y)} training sample{'s' * (len(data.y) != 1)} of {shape} inputs"
     description += f", {n_val} held out" if n_val else ", none held out"
     name = subject.name
     return Heading(

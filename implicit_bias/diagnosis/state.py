@@ -183,7 +183,7 @@ def held_back_by(state: OwnNetwork) -> str:
     if state.kkt_residual < DUAL_SLACK and state.largest_dual_norm > 1 + DUAL_SLACK:
         return "a saddle: stationary, but with a dual norm above 1"
     if state.kkt_residual < DUAL_SLACK:
-        return "the loss: stationary, but multipliers reach beyond the margin"
+        return "stationary, but its loss has to fall: multipliers reach beyond the margin"
     return f"its weights are not stationary yet (KKT residual {state.kkt_residual:.2g})"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..data.arrays import Floats as Array
 from ..measures.comparison import Comparison
 from ..measures.labels import MulticlassComparison
 from ..quantities.table import TABLE
@@ -17,7 +18,13 @@ from .palette import BLUE, GREEN, ORANGE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["class_row", "plot_class_ratios", "plot_label_confusion"]
+__all__ = [
+    "class_row",
+    "joint_row",
+    "plot_class_ratios",
+    "plot_label_confusion",
+    "plot_pair_margins",
+]
 
 _MARKS = (
     ("margin_ratio", BLUE, "o"),
@@ -65,9 +72,7 @@ def plot_label_confusion(comparison: MulticlassComparison, ax: Axes) -> Axes:
                 column, row, str(count), ha="center", va="center", fontsize="x-small",
                 color="white" if dark else "black",
             )  # fmt: skip
-    places, names = range(len(comparison.classes)), [str(k) for k in comparison.classes]
-    ax.set_xticks(places, names)
-    ax.set_yticks(places, names)
+    _name_classes(ax, comparison.classes)
     ax.set(
         xlabel="label by the networks, as trained",
         ylabel="label by the limits",
@@ -76,10 +81,47 @@ def plot_label_confusion(comparison: MulticlassComparison, ax: Axes) -> Axes:
     return ax
 
 
+def plot_pair_margins(margins: Array, classes: Sequence[int], title: str, ax: Axes) -> Axes:
+    """Draw the least margins (K, K) of samples of one class (row) over another (column).
+
+    At smallest margin 1; pairs on the margin have 1, the diagonal none.
+    """
+    image = ax.imshow(margins, cmap="viridis_r", vmin=1.0)
+    ax.figure.colorbar(image, ax=ax, shrink=0.8)
+    _name_classes(ax, classes)
+    ax.set(xlabel="other class", ylabel="class of the samples", title=title)
+    return ax
+
+
+def joint_row(labels: MulticlassComparison, margins: Sequence[Array]) -> Row:
+    """Return a row of panels: least margins of pairs of classes, and the confusion of labels.
+
+    Parameters
+    ----------
+    labels : MulticlassComparison
+    margins : sequence of (K, K) arrays
+        Of the limit, and of the network if it separates its samples.
+    """
+
+    def draw(axes: list[Axes]) -> None:
+        names = ("Least margins of pairs: limit", "network, at smallest margin 1")
+        for pair, title, ax in zip(margins, names, axes, strict=False):
+            plot_pair_margins(pair, labels.classes, title, ax)
+        plot_label_confusion(labels, axes[-1])
+
+    return Row(len(margins) + 1, draw, height=4.2)
+
+
 def class_row(comparisons: Mapping[int, Comparison], labels: MulticlassComparison | None) -> Row:
     """Return a row of panels: distances of every class, and the confusion of labels if known."""
 
     return Row(1 if labels is None else 2, partial(_draw, comparisons, labels), height=4.6)
+
+
+def _name_classes(ax: Axes, classes: Sequence[int]) -> None:
+    places, names = range(len(classes)), [str(k) for k in classes]
+    ax.set_xticks(places, names)
+    ax.set_yticks(places, names)
 
 
 def _draw(

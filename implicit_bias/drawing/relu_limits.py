@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._solve import Status
 from ..data.arrays import Floats
 from ..relu_limits.limit import ReLULocalLimit
 from .figures import legend_above
@@ -18,6 +19,14 @@ __all__ = ["plot_relu_limit"]
 
 # Directions of the circle, and of a sphere in latitude; twice as many in longitude.
 _CIRCLE, _SPHERE = 1440, 180
+# A point that is certified to be so, up to the gap.
+_KINDS = {
+    Status.GLOBAL_OPTIMUM: "best of all widths",
+    Status.LOCAL_OPTIMUM: "local optimum",
+    Status.LIVE_OPTIMUM: "optimum of its live units",
+    Status.SADDLE: "saddle",
+    Status.STATIONARY: "stationary point",
+}
 
 
 def plot_relu_limit(limit: ReLULocalLimit, ax: Axes) -> Axes:
@@ -32,7 +41,7 @@ def plot_relu_limit(limit: ReLULocalLimit, ax: Axes) -> Axes:
     limit : ReLULocalLimit
     ax : matplotlib axes
     """
-    ax.set_title(f"local limit: {limit.status.name}, gap {limit.gap:.0e}")
+    ax.set_title(f"{_KINDS.get(limit.status, 'no local optimum')}, gap {limit.gap:.0e}")
     rank = 0
     if len(limit.units):
         sizes = np.linalg.svd(limit.support_inputs, compute_uv=False)
@@ -113,7 +122,7 @@ def _sphere(limit: ReLULocalLimit, ax: Axes) -> Axes:
             np.degrees(np.arcsin(one[:, 2])),
             marker, color="k", markerfacecolor="w", label=name,
         )  # fmt: skip
-    ax.set(xlabel="longitude of a unit's direction", ylabel="latitude")
+    ax.set(xlabel="longitude of a unit's direction, degrees", ylabel="latitude, degrees")
     legend_above(ax)
     return ax
 
@@ -128,5 +137,5 @@ def _values(limit: ReLULocalLimit, ax: Axes) -> Axes:
         ax.axhline(bound, color=GREEN, linestyle=style, linewidth=1.2, label=name)
     ax.set(xlabel="convex programs", ylabel="value")
     ax.set_xticks(range(len(values)))
-    ax.legend(frameon=False)
+    legend_above(ax)
     return ax

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._solve import to_numpy
-from ..limits.limit import HasNorm, Limit
+from ..limits.limit import HasNorm
+from ..limits.multiclass import MarginLimit
 from ..measures.scalars import dead_units
 from ..quantities.table import TABLE
 from ..training.trajectory import Trajectory
@@ -39,6 +40,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+SHORT = 50.0  # An axis of steps whose ends have a smaller ratio has labels at 1, 2 and 5.
 FAR = 100.0  # Margins beyond this are drawn on a logarithmic axis.
 TICK = 0  # matplotlib's marker "a tick to the left"
 PREDICTED = "predicted limit"
@@ -62,7 +64,7 @@ def plot_margins(trajectory: Trajectory, ax: Axes) -> Axes:
     return _steps(ax, trajectory)
 
 
-def plot_margin_ratio(trajectory: Trajectory, limit: Limit, ax: Axes) -> Axes:
+def plot_margin_ratio(trajectory: Trajectory, limit: MarginLimit, ax: Axes) -> Axes:
     """Draw by how much the exact and the smoothed margin fall short of the predicted optimum.
 
     On a log axis: at the limit nothing is lacking. What an observer measured (`margin_ratio`,
@@ -82,15 +84,20 @@ def plot_margin_ratio(trajectory: Trajectory, limit: Limit, ax: Axes) -> Axes:
 def plot_agreement(trajectory: Trajectory, scores: Array, ax: Axes) -> Axes:
     """Draw the share of held-out labels unlike the limit's, and 1 - cosine with its scores.
 
-    `scores` (m,) are the limit's on the inputs that the trajectory has scores of. 1 - cosine of the
-    coefficients is drawn too if an observer measured `zeta_cosine`. All on a log axis, where they
-    are positive.
+    `scores` (m,) or (m, K) are the limit's on the inputs that the trajectory has scores of.
+    1 - cosine of the coefficients is drawn too if an observer measured `zeta_cosine`. All on a log
+    axis, where they are positive.
     """
-    predicted = to_numpy(scores)
-    differ = np.sign(trajectory.scores) != np.sign(predicted)
+    predicted, trained = to_numpy(scores), trajectory.scores
+    if trained.ndim == 3:  # of classes, whose labels do not depend on what their scores share
+        differ = trained.argmax(axis=2) != predicted.argmax(axis=1)
+        predicted = (predicted - predicted.mean(axis=1, keepdims=True)).ravel()
+        trained = (trained - trained.mean(axis=2, keepdims=True)).reshape(len(trained), -1)
+    else:
+        differ = np.sign(trained) != np.sign(predicted)
     curves = {
         "labels that differ": (differ.mean(axis=1), BLUE),
-        "1 - cosine of scores": (1 - _cosines(trajectory.scores, predicted), GREEN),
+        "1 - cosine of scores": (1 - _cosines(trained, predicted), GREEN),
     }
     if "zeta_cosine" in trajectory.observed:
         lacking = 1 - trajectory.observed["zeta_cosine"]
@@ -113,7 +120,7 @@ def plot_kkt(trajectory: Trajectory, ax: Axes) -> Axes:
 
 
 def plot_unit_norms(
-    trajectory: Trajectory, ax: Axes, limit: Limit | None = None, *, name: str = PREDICTED
+    trajectory: Trajectory, ax: Axes, limit: MarginLimit | None = None, *, name: str = PREDICTED
 ) -> Axes:
     """Draw each unit's share of the sum of norms, the limit's shares as asymptotes.
 
@@ -165,7 +172,7 @@ def plot_gate_changes(step: ArrayLike, changed: ArrayLike, ax: Axes) -> Axes:
 
 def run_panels(
     trajectory: Trajectory,
-    limit: Limit | None = None,
+    limit: MarginLimit | None = None,
     scores: Array | None = None,
     *,
     name: str = PREDICTED,
@@ -195,7 +202,7 @@ def run_panels(
     return panels
 
 
-def margin_ratios(trajectory: Trajectory, limit: Limit) -> dict[str, Array]:
+def margin_ratios(trajectory: Trajectory, limit: MarginLimit) -> dict[str, Array]:
     """Return the exact and the smoothed margin ratio, (T,) arrays, as far as they are known."""
     optimum = float(limit.dual_objective)
     measured = {
@@ -231,7 +238,7 @@ def _ramp(share: float) -> tuple[float, float, float, float]:
     return red, green, blue, alpha
 
 
-def _predicted_shares(limit: Limit | None, n_units: int) -> tuple[NDArray[np.bool_], Array]:
+def _predicted_shares(limit: MarginLimit | None, n_units: int) -> tuple[NDArray[np.bool_], Array]:
     """Return a mask of units live in the limit and their shares; all and NaN if not comparable."""
     predicted = None if limit is None else to_numpy(limit.unit_norms)
     if limit is None or predicted is None or predicted.shape != (n_units,):
@@ -280,7 +287,9 @@ def _log_curves(
         if not shown.any():
             continue
         first = min(first, float(trajectory.step[shown][0]))
-        ax.plot(trajectory.step[shown], values[shown], color=color, marker=".", label=label)
+        # Not left out: a line across what is not known would say that it is.
+        values = np.where(shown, values, np.nan)
+        ax.plot(trajectory.step, values, color=color, marker=".", label=label)
     ax.set_yscale("log")
     power_ticks(ax)
     ax.set_ylabel(ylabel)
@@ -309,7 +318,14 @@ def step_axis(ax: Axes, last: float, *, first: float = 0.0) -> Axes:
 
     What is known only once data are separated would else leave half of its panel empty.
     """
+    from matplotlib.ticker import NullLocator, ScalarFormatter, SymmetricalLogLocator
+
     ax.set_xscale("symlog", linthresh=1)
+    if first > 1 and last < SHORT * first:
+        # Powers of ten alone would leave an axis with one label or none.
+        ax.xaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter(ScalarFormatter())
+        ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlim(first / 1.5 if first > 1 else -0.15, 1.5 * max(last, 1.0))
     ax.set_xlabel(STEPS)
     return ax

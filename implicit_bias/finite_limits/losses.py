@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
-from scipy.special import log_softmax, softmax, xlogy
+from scipy.special import log_softmax, softmax, xlog1py, xlogy
 
 from ..data.arrays import Floats
 
@@ -86,7 +86,7 @@ class Logistic(MeanLoss):
         q = len(y) * y * r
         if not (np.all(q >= 0) and np.all(q <= 1)):
             return -np.inf
-        return -float(np.mean(xlogy(q, q) + (1 - q) * np.log1p(-np.minimum(q, 1 - 1e-300))))
+        return -float(np.mean(xlogy(q, q) + xlog1py(1 - q, -q)))
 
     @staticmethod
     def curvature(f: Floats, y: Floats) -> Floats:

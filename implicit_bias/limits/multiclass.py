@@ -35,10 +35,11 @@ from .._solve import (
 from ..data.arrays import Floats
 from .formulation import Solving, chosen
 from .joint_margin import JointMargin, class_labels, class_matrix
+from .limit import Limit
 from .predictors import DecisionFunction
 from .result import MaxMarginResult
 
-__all__ = ["MulticlassLimit", "MulticlassPredictor", "solve_multiclass_svm"]
+__all__ = ["MarginLimit", "MulticlassLimit", "MulticlassPredictor", "solve_multiclass_svm"]
 
 # A pair supports if its multiplier over the largest exceeds its slack, margins in their own units.
 _CLOSE = 1e-9
@@ -129,6 +130,21 @@ class MulticlassLimit(MaxMarginResult):
     def n_classes(self) -> int:
         """Number K of classes."""
         return int(self.dual.shape[1])
+
+    @property
+    def unit_norms(self) -> DenseArray:
+        """The norm of all coefficients together (1,): what a network is measured by as a whole."""
+        xp = array_namespace(self.zeta)
+        return xp.asarray([self.norm_of(self.zeta)], dtype=xp.float64, device=self.zeta.device)
+
+    @property
+    def live(self) -> DenseArray:
+        """(1,) booleans: whether there are coefficients that are not 0."""
+        return self.unit_norms > 0
+
+    def norm_of(self, zeta: ArrayLike) -> float:
+        """Return the norm of coefficients in the shape of `zeta`, a network's for instance."""
+        return Norm.of(self.norm).value(np.asarray(to_numpy(zeta), dtype=np.float64))
 
     @property
     def is_unique(self) -> bool:
@@ -226,6 +242,10 @@ class MulticlassLimit(MaxMarginResult):
             f"{self.n_classes} classes\n"
             f"  {self.solver}, {self.iterations} iterations, {self.seconds:.3g} s)"
         )
+
+
+MarginLimit = Limit | MulticlassLimit
+"""What networks that separate their data are compared with: of two labels, or of K classes."""
 
 
 @door(norm=anything, gates=anything)

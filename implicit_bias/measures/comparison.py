@@ -14,6 +14,7 @@ from .._pictures import draw
 from .._solve import to_numpy
 from ..data.sample import Sample
 from ..limits.limit import Limit
+from ..limits.multiclass import MulticlassLimit
 from ..quantities.measured import Measured, derived, part, quantity
 from .distances import Distances
 from .kkt import KKTDistance
@@ -211,7 +212,7 @@ class Comparison(Measured, eq=True):
 
 @door()
 def compare(
-    limit: Limit,
+    limit: Limit | MulticlassLimit,
     network: torch.nn.Module,
     train: Sample,
     val: Sample,

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import torch
 
     from ..limits.limit import Limit
+    from ..limits.multiclass import MarginLimit, MulticlassLimit
 
 __all__ = ["Distances"]
 
@@ -53,7 +54,7 @@ class Distances:
 
     Parameters
     ----------
-    limit : Limit or None
+    limit : Limit, MulticlassLimit or None
         A solved limit. None where no theorem names one (a ReLU network on general data): what
         compares with it is left out, what the network alone decides is measured.
     train, val : Sample
@@ -127,7 +128,7 @@ class Distances:
     @door()
     def __init__(
         self,
-        limit: Limit | None,
+        limit: Limit | MulticlassLimit | None,
         train: Sample,
         val: Sample,
         *,
@@ -208,7 +209,12 @@ class Distances:
         return self._placed
 
     def _beside_the_limit(
-        self, limit: Limit, network: torch.nn.Module, y: torch.Tensor, known: Array, margins: Array
+        self,
+        limit: MarginLimit,
+        network: torch.nn.Module,
+        y: torch.Tensor,
+        known: Array,
+        margins: Array,
     ) -> Values:
         import torch
 
@@ -258,7 +264,7 @@ def _direction(network: torch.nn.Module) -> Array:
     return unit / (float(np.linalg.norm(unit)) or 1.0)
 
 
-def _predict(limit: Limit, sample: Sample) -> Array:
+def _predict(limit: MarginLimit, sample: Sample) -> Array:
     if not limit.certificate.proves_separability():
         raise ValueError(
             f"the limit is {limit.status.name} and has no coefficients to compare a network with: "
@@ -272,7 +278,7 @@ def _predict(limit: Limit, sample: Sample) -> Array:
     return predicted
 
 
-def _units(norms: Array, kkt: KKTDistance | None, limit: Limit | None) -> Values:
+def _units(norms: Array, kkt: KKTDistance | None, limit: MarginLimit | None) -> Values:
     if len(norms) == 0:
         return {}
     dual_norms = np.full(len(norms), math.nan)

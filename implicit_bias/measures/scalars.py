@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import torch
 
     from ..limits.limit import Limit
+    from ..limits.multiclass import MarginLimit, MulticlassLimit
 
 __all__ = [
     "above_one",
@@ -121,12 +122,12 @@ def network_zeta(network: torch.nn.Module) -> Array | None:
 
 
 @door()
-def network_norm(limit: Limit, network: torch.nn.Module) -> float:
+def network_norm(limit: Limit | MulticlassLimit, network: torch.nn.Module) -> float:
     """Return the norm of a network's coefficients in the norm of a limit.
 
     Parameters
     ----------
-    limit : Limit
+    limit : Limit or MulticlassLimit
     network : Module
 
     Returns
@@ -149,7 +150,7 @@ def network_norm(limit: Limit, network: torch.nn.Module) -> float:
     return float(norms.sum()) if len(norms) else math.nan
 
 
-def margin_ratio(margin: float, norm: float, limit: Limit) -> float:
+def margin_ratio(margin: float, norm: float, limit: MarginLimit) -> float:
     """Margin per unit of norm times the certified lower bound of the optimum.
 
     At most 1 for every network that is a point of the limit's program, and 1 exactly at the
@@ -158,7 +159,7 @@ def margin_ratio(margin: float, norm: float, limit: Limit) -> float:
     return margin / norm * float(limit.dual_objective) if norm > 0 else math.nan
 
 
-def zeta_cosine(limit: Limit, network: torch.nn.Module) -> float:
+def zeta_cosine(limit: MarginLimit, network: torch.nn.Module) -> float:
     """Cosine between both sets of coefficients; NaN for a network that has none.
 
     Of several outputs what all of them share counts for nothing, as no label depends on it. NaN
@@ -185,7 +186,7 @@ def zeta_cosine(limit: Limit, network: torch.nn.Module) -> float:
     return cosine(trained.ravel(), predicted.ravel())
 
 
-def _of_outputs(limit: Limit) -> bool:
+def _of_outputs(limit: MarginLimit) -> bool:
     """Return whether a limit has coefficients (..., K, D) of K classes."""
     return limit.dual.ndim == 2
 
@@ -310,7 +311,7 @@ def above_one(dual_norms: Array) -> NDArray[np.bool_]:
     return dual_norms > 1 + DUAL_ROUNDING
 
 
-def wrongly_small(norms: Array, dual_norms: Array, limit: Limit | None) -> NDArray[np.intp]:
+def wrongly_small(norms: Array, dual_norms: Array, limit: MarginLimit | None) -> NDArray[np.intp]:
     """Indices of units that would have to be larger at the optimum.
 
     A unit with a dual norm above 1 grows beside the others like a power of log(1/loss), the excess

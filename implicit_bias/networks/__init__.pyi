@@ -2,6 +2,7 @@
 
 from .balanced_relu import BalancedReLU as BalancedReLU
 from .balanced_relu import ResidualReLU as ResidualReLU
+from .copied import CopiedUnits as CopiedUnits
 from .deep_gln import DeepGLN as DeepGLN
 from .deep_linear import DeepLinear as DeepLinear
 from .dgn import DGN as DGN

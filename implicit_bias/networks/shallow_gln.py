@@ -168,8 +168,10 @@ class ShallowGLN(torch.nn.Module):
         last = len(self.global_contexts) - 1
         chosen = rows.clamp(max=last)
         if self.n_outputs > 1:
-            every = torch.einsum("nd,nkd->nk", X, self.weight[chosen])
-            return every * (rows <= last)[:, None]
+            # Weights first, as a gradient of the rows chosen would be one of all samples.
+            every = (X @ self.weight.flatten(0, 1).T).view(len(X), -1, self.n_outputs)
+            own = chosen[:, None, None].expand(-1, 1, self.n_outputs)
+            return every.gather(1, own)[:, 0] * (rows <= last)[:, None]
         scores = torch.einsum("nd,nd->n", X, self.weight[chosen])
         return scores * (rows <= last)
 

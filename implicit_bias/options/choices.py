@@ -53,6 +53,7 @@ class _PlainChoices(TypedDict, total=False):
     contexts: int | None
     cutoffs: Literal["median", "random", "axes"]
     data_dir: str | os.PathLike[str] | None
+    decoupled: bool
     depth: int
     device: Literal[
         "cpu",
@@ -113,18 +114,48 @@ class _PlainChoices(TypedDict, total=False):
     temperature: float | None
     tol: float
     trainer: (
-        Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed", "newton"]
-        | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed"]]
+        Literal[
+            "adam",
+            "annealed",
+            "constant",
+            "coordinate",
+            "dual",
+            "momentum",
+            "muon",
+            "normalised",
+            "sign",
+            "signum",
+            "smoothed",
+            "spectral",
+            "newton",
+        ]
+        | Sequence[
+            Literal[
+                "adam",
+                "annealed",
+                "constant",
+                "coordinate",
+                "dual",
+                "momentum",
+                "muon",
+                "normalised",
+                "sign",
+                "signum",
+                "smoothed",
+                "spectral",
+            ]
+        ]
     )
     trunk: Literal["trained", "random"]
     trunk_steps: int
     upper_units: int | None
+    weight_decay: float
 
 
 class Choices(_PlainChoices, total=False):
     """Every option of every model, beside `data` and `gating`."""
 
-    classes: Literal["two", "all"]
+    classes: Literal["two", "all", "joint"]
     network: Literal["two-layer", "residual"]
     regime: Literal["rich", "lazy"]
 
@@ -165,7 +196,7 @@ class RunOptions(Choices, UserData, total=False):
 # The model, and the values of the options of which the classes in a report depend.
 if TYPE_CHECKING:
     ModelT = TypeVar("ModelT", bound=ModelName)
-    ClassesT = TypeVar("ClassesT", bound=Literal["two", "all"], default=Literal["two"])
+    ClassesT = TypeVar("ClassesT", bound=Literal["two", "all", "joint"], default=Literal["two"])
     NetworkT = TypeVar(
         "NetworkT", bound=Literal["two-layer", "residual"], default=Literal["two-layer"]
     )

@@ -105,7 +105,7 @@ class Subject:
         TypeError, ValueError
             If data are malformed, or the module cannot be called on them.
         """
-        other = replace(self, data=place_data(self.network, X, y, gates))
+        other = replace(self, data=_placed(self.network, X, y, gates))
         _require_scores(other, "X_val")
         return other
 
@@ -241,6 +241,8 @@ def take_subject(
         raise TypeError(f"`network` must be a torch.nn.Module, got {type(network).__name__}")
     trained_weights(network)
     for name, p in network.named_parameters():
+        if p.is_meta:
+            raise ValueError(f"`network` has no values in {name!r}, which is on the device meta")
         if not bool(torch.isfinite(p).all()):
             raise ValueError(
                 f"`network` has NaN or infinite entries in {name!r}: its training has diverged, "
@@ -249,10 +251,22 @@ def take_subject(
     require_real("X", X)
     require_real("y", y)
     copied = with_gates(_uncompiled(copy.deepcopy(network)).cpu().double())
-    placed = place_data(copied, X, y, gates)
-    subject = Subject(copied, placed)
+    subject = Subject(copied, _placed(copied, X, y, gates))
     _require_scores(subject)
     return subject
+
+
+def _placed(
+    network: torch.nn.Module, X: Inputs, y: Inputs | None, gates: Inputs | None
+) -> GatedData:
+    """Place data, with a message about gates that the network does not take."""
+    try:
+        return place_data(network, X, y, gates)
+    except ValueError as error:
+        if "`contexts`" not in str(error):
+            raise
+        # The name that networks with contexts have for them.
+        raise ValueError(f"`gates` do not fit `network`: {error}") from error
 
 
 def _uncompiled(network: torch.nn.Module) -> torch.nn.Module:
@@ -285,7 +299,7 @@ def _require_scores(subject: Subject, name: str = "X") -> None:
         raise ValueError(
             f"`network` ({subject.name}) gives NaN or infinite scores to "
             f"{int((~torch.isfinite(scores)).sum())} of {len(X)} samples, though its weights are "
-            "finite: look at the scale of `{name}`"
+            f"finite: look at the scale of `{name}`"
         )
     if misfit(scores, subject.scores({})) > 1e-6:
         raise ValueError(

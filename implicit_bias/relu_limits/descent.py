@@ -14,6 +14,9 @@ from .problem import Flags, ReLUProblem, Units, merged
 
 __all__ = ["Budget", "Descent", "descend", "kinks_of", "live_units"]
 
+# Multipliers (n,) and shares (n, H).
+Guess = tuple[Floats, Floats]
+
 # Cosines of a sample and a unit that count as a kink.
 KINK = 1e-6
 # Multipliers of support samples, relative to the largest.
@@ -50,11 +53,14 @@ class Budget:
         """True if no further program may begin."""
         return self.programs <= 0 or time.perf_counter() >= self.ends
 
-    def solve(self, problem: ReLUProblem, units: Units, tol: float) -> HingeSolution:
-        """Solve the program on the units' gates."""
+    def solve(
+        self, problem: ReLUProblem, units: Units, tol: float, guess: Guess | None = None
+    ) -> HingeSolution:
+        """Solve the program on the units' gates, from multipliers and shares if there are any."""
         self.programs -= 1
         seconds = max(self.ends - time.perf_counter(), 1e-9)
-        solution = solve_hinge(problem.program(units), units.u, tol=tol, max_seconds=seconds)
+        program = problem.program(units)
+        solution = solve_hinge(program, units.u, guess=guess, tol=tol, max_seconds=seconds)
         self.solves += solution.solves
         return solution
 
@@ -87,16 +93,19 @@ class Descent:
         return self.values[-1] if self.values else math.inf
 
 
-def descend(problem: ReLUProblem, units: Units, budget: Budget, tol: float) -> Descent:
+def descend(
+    problem: ReLUProblem, units: Units, budget: Budget, tol: float, guess: Guess | None = None
+) -> Descent:
     """Solve the program on the units' gates, take the gates of its solution, and so on.
 
     It ends where the gates stay or the value no longer falls. Gates have finitely many values and
-    each is left for a strictly smaller value, so it ends by itself.
+    each is left for a strictly smaller value, so it ends by itself. `guess` has multipliers and
+    shares near those of the first program.
     """
     values: list[float] = []
     while True:
-        units = merged(problem, units)
-        solution = budget.solve(problem, units, tol)
+        n_before, units = len(units.u), merged(problem, units)
+        solution = budget.solve(problem, units, tol, guess if len(units.u) == n_before else None)
         if solution.status not in (Status.SOLVED, Status.INACCURATE):
             return Descent(units, solution, tuple(values))
         solved = replace(units, u=solution.u)
@@ -107,7 +116,7 @@ def descend(problem: ReLUProblem, units: Units, budget: Budget, tol: float) -> D
         stays = bool(np.all(gates == solved.gates))
         if stays or not fell or budget.spent:
             return Descent(solved, solution, tuple(values))
-        units = replace(solved, gates=gates)
+        units, guess = replace(solved, gates=gates), (solution.multipliers, solution.shares)
 
 
 def live_units(solution: HingeSolution, norms: Floats, blocks: Floats) -> Flags:

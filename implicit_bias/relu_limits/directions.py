@@ -14,6 +14,8 @@ __all__ = ["Direction", "Side", "best_directions", "dual_function", "shortest", 
 _STARTS, _ROUNDS = 600, 50
 # Iterations of the accelerated projected gradient a round.
 _STEPS = 200
+# As many times more from the best directions.
+_FINE = 10
 # Directions closer than this cosine are one.
 _SAME = 1 - 1e-6
 
@@ -141,35 +143,40 @@ def best_directions(
     for side in sides(problem, lam):
         if not len(side.helping):
             continue
-        v = _climbed(side, _unit(begins))
-        duals = side.dual(v)
-        order = np.argsort(-duals)
+        v = _climbed(side, _unit(begins), _STEPS)
+        order = np.argsort(-side.dual(v))
         kept: list[int] = []
         for k in order:
             if all(v[k] @ v[j] < _SAME for j in kept):
                 kept.append(int(k))
             if len(kept) == 8:
                 break
-        found += [Direction(v[k], side.sign, float(duals[k])) for k in kept]
+        best = _climbed(side, v[kept], _FINE * _STEPS)
+        found += [
+            Direction(one, side.sign, float(dual))
+            for one, dual in zip(best, side.dual(best), strict=True)
+        ]
     return sorted(found, key=lambda direction: -direction.dual)
 
 
-def _climbed(side: Side, v: Floats) -> Floats:
+def _climbed(side: Side, begins: Floats, n_steps: int) -> Floats:
     """Directions (k, r) from which no change of helping gates leads higher."""
-    gates: Flags | None = None
+    best, duals = begins.copy(), side.dual(begins)
+    v, going = begins, np.arange(len(begins))
+    gates: Flags = v @ side.helping.T > 0
     shares = np.zeros((len(v), len(side.opposing)))
-    best, duals = v, side.dual(v)
     for _ in range(_ROUNDS):
-        opened = v @ side.helping.T > 0
-        if gates is not None and np.array_equal(gates, opened):
-            break
-        gates = opened
         c = side.linear(gates.astype(float))
-        shares = shortest(c, side.hinges, shares, _STEPS)
+        shares = shortest(c, side.hinges, shares, n_steps)
         v = _unit(c - shares @ side.hinges)
         now = side.dual(v)
-        best = np.where((now > duals)[:, None], v, best)
-        duals = np.maximum(now, duals)
+        higher = now > duals[going]
+        best[going[higher]], duals[going[higher]] = v[higher], now[higher]
+        opened = v @ side.helping.T > 0
+        moved = np.any(opened != gates, axis=1)
+        if not moved.any():
+            break
+        going, gates, shares = going[moved], opened[moved], shares[moved]
     return best
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -292,13 +292,13 @@ class ReLULocalLimit(Result):
 
         Parameters
         ----------
-        network : DeepReLU
-            Of one hidden layer.
+        network : Module
+            A ReLU network of one hidden layer, as for `relu_local_limit`.
 
         Raises
         ------
         TypeError, ValueError
-            If it is no such network, or takes other inputs.
+            If it is no such network, takes other inputs, or has another slope.
 
         Examples
         --------
@@ -310,8 +310,10 @@ class ReLULocalLimit(Result):
         >>> limit.covers(ib.ReLU.from_weights([[-1.0, -9.0], [3.0, 5.0]], [7.0, -1.0]))
         False
         """
-        u, signs = network_units(network)
+        u, signs, slope = network_units(network)
         require_columns("units", u, self.support_inputs.shape[1], "those of the limit")
+        if slope != self.slope:
+            raise ValueError(f"`network` must have the limit's slope {self.slope}, got {slope}")
         return self._in_cones(u, signs, self.support_inputs, self.support_labels)
 
     @property
@@ -413,36 +415,71 @@ class ReLULocalLimit(Result):
         )
 
 
-def network_units(network: Any) -> tuple[Floats, Floats]:
-    """Return ``|a_h| w_h`` (H, D) and ``sign(a_h)`` (H,) of a network of one hidden layer.
+class NetworkUnits(NamedTuple):
+    """Units of a network of one hidden layer: ``|a_h| w_h`` (H, D), ``sign(a_h)`` (H,), slope."""
+
+    u: Floats
+    signs: Floats
+    slope: float
+
+
+def network_units(network: Any) -> NetworkUnits:
+    """Return the units of a network of one hidden layer, and the slope left of their kinks.
 
     Raises
     ------
     TypeError
         If it is no ReLU network.
     ValueError
-        If it has several hidden layers, or weights that are not finite.
+        If it has several hidden layers, several outputs, biases, a slope outside [0, 1), or weights
+        that are not finite.
     """
-    from ..networks.relu import DeepReLU
-
-    if not isinstance(network, DeepReLU):
-        raise TypeError(
-            f"`network` must be a networks.ReLU, or a networks.DeepReLU of one hidden layer, got "
-            f"{type(network).__name__}"
-        )
-    if len(network.layers) != 2:
+    layers, slope = _layers(network)
+    if len(layers) != 2:
         raise ValueError(
-            f"`network` must have one hidden layer, got {len(network.layers) - 1}: products of "
+            f"`network` must have one hidden layer, got {len(layers) - 1}: products of "
             "ReLUs have no such programs"
         )
-    w, a = (np.asarray(to_numpy(layer), dtype=np.float64) for layer in network.layers)
+    w, a = (np.asarray(to_numpy(layer), dtype=np.float64) for layer in layers)
+    if a.ndim == 2 and len(a) != 1:
+        raise ValueError(f"`network` must have one output, got {len(a)}")
     a = a.reshape(-1)
     if not (np.all(np.isfinite(w)) and np.all(np.isfinite(a))):
         raise ValueError(
             "`network` has weights that are NaN or infinite: its training has diverged, take an "
             "earlier checkpoint"
         )
-    return np.abs(a)[:, None] * w, np.where(a < 0, -1.0, 1.0)
+    return NetworkUnits(np.abs(a)[:, None] * w, np.where(a < 0, -1.0, 1.0), slope)
+
+
+def _layers(network: Any) -> tuple[list[Any], float]:
+    """Weights of the layers of a ReLU network, and its slope."""
+    from torch import nn
+
+    from ..networks.relu import DeepReLU
+
+    if isinstance(network, DeepReLU):
+        return list(network.layers), 0.0
+    modules = list(network) if isinstance(network, nn.Sequential) else []
+    linear, between = modules[::2], modules[1::2]
+    # PyTorch's own modules alone: subclasses may compute something else.
+    known = all(type(one) is nn.Linear for one in linear) and len(linear) == len(between) + 1
+    kinds = {type(one) for one in between}
+    if not (known and between and len(kinds) == 1 and kinds <= {nn.ReLU, nn.LeakyReLU}):
+        raise TypeError(
+            "`network` must be a networks.ReLU, a networks.DeepReLU of one hidden layer, or a "
+            "torch.nn.Sequential of Linear, ReLU or LeakyReLU, and Linear, got "
+            f"{type(network).__name__}"
+        )
+    if any(one.bias is not None for one in linear):
+        raise ValueError(
+            "`network` has biases, which the margin problem does not cover: train with bias=False "
+            "on X with a constant column"
+        )
+    slope = float(getattr(between[0], "negative_slope", 0.0))
+    if not 0 <= slope < 1:
+        raise ValueError(f"`network` must have a slope in [0, 1), got {slope}")
+    return [one.weight for one in linear], slope
 
 
 def degrees(sines: Floats) -> Floats:

@@ -60,8 +60,8 @@ def solve_relu_minnorm(
         Inputs; a bias is a constant column.
     y : (n,) array
         Labels in {-1, +1}.
-    start : DeepReLU, optional
-        Network of one hidden layer to begin with.
+    start : Module, optional
+        Network to begin with, as for `relu_local_limit`.
     slope : float
         Of the activation left of its kink, in [0, 1): a leaky ReLU.
     tol : float
@@ -109,7 +109,9 @@ def solve_relu_minnorm(
     if clash:
         found = replace(failed(problem, (), clash), status=Status.NOT_SEPARABLE)
     elif start is not None:
-        u, signs = network_units(start)
+        u, signs, own = network_units(start)
+        if own != slope:
+            raise ValueError(f"`start` must have the slope {slope} of `slope`, got {own}")
         if u.shape[1] != problem.inputs.shape[1]:
             raise ValueError(
                 f"`start` must take the {problem.inputs.shape[1]} columns of `X`, got a network of "

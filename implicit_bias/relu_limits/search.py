@@ -21,7 +21,7 @@ from .._solve import (
 )
 from ..data.arrays import Floats
 from .bound import TooManyPatterns, largest_dual
-from .descent import SUPPORT, Budget, Descent, descend, kinks_of, live_units
+from .descent import SUPPORT, Budget, Descent, Guess, descend, kinks_of, live_units
 from .directions import Direction, best_directions
 from .kinks import split_units, too_many_kinks
 from .limit import ReLUCertificate, ReLULocalLimit, degrees, network_units, no_certificate
@@ -70,8 +70,9 @@ def relu_local_limit(
 
     Parameters
     ----------
-    network : DeepReLU
-        Of one hidden layer; it is not modified. It need not separate the data.
+    network : Module
+        A `networks.ReLU`, or a `torch.nn.Sequential` of Linear, ReLU or LeakyReLU, and Linear, both
+        without biases; it is not modified. It need not separate the data.
     X : (n, D) array
         Inputs; a bias is a constant column.
     y : (n,) array
@@ -106,8 +107,8 @@ def relu_local_limit(
     TypeError
         If `network` is no ReLU network, or an array is not of real numbers.
     ValueError
-        If it has several hidden layers, weights are not finite, or shapes or numbers are out of
-        range.
+        If it has several hidden layers or biases, weights are not finite, or shapes or numbers are
+        out of range.
 
     Notes
     -----
@@ -135,8 +136,8 @@ def relu_local_limit(
     """
     require_tolerance(tol)
     started = time.perf_counter()
-    u, signs = network_units(network)
-    problem = ReLUProblem.checked(X, y)
+    u, signs, slope = network_units(network)
+    problem = ReLUProblem.checked(X, y, slope)
     if u.shape[1] != problem.inputs.shape[1]:
         raise ValueError(
             f"`X` must have {u.shape[1]} columns, those of the network, got "
@@ -223,9 +224,9 @@ def seek(
         room = int(min(spare, births - born, _AT_ONCE, len(helpful)))
         if room < 1 or budget.spent or found.status is not Status.LIVE_OPTIMUM:
             break
-        following = _settled(
-            problem, _with_births(problem, found.units, helpful[:room]), budget, tol, found.values
-        )
+        units = _with_births(problem, found.units, helpful[:room])
+        near = _near(problem, found, units)
+        following = _settled(problem, units, budget, tol, found.values, near)
         fell = found.certificate.objective - following.certificate.objective
         if not fell > tol * found.certificate.objective:
             break
@@ -234,14 +235,19 @@ def seek(
 
 
 def _settled(
-    problem: ReLUProblem, units: Units, budget: Budget, tol: float, values: tuple[float, ...]
+    problem: ReLUProblem,
+    units: Units,
+    budget: Budget,
+    tol: float,
+    values: tuple[float, ...],
+    guess: Guess | None = None,
 ) -> Found:
     """Descend until neither gates nor the sides of kinks give a lower value.
 
     The status is LIVE_OPTIMUM where that is proved, STATIONARY or FAILED.
     """
     while True:
-        reached = descend(problem, units, budget, tol)
+        reached = descend(problem, units, budget, tol, guess)
         values += reached.values
         if not reached.found:
             return failed(problem, values, _why_not(reached.solution, budget))
@@ -249,7 +255,7 @@ def _settled(
         split, copies = _split(problem, found, budget, tol)
         if copies is None:
             return split
-        units = copies
+        units, guess = copies, None
 
 
 def _split(
@@ -414,6 +420,18 @@ def _with_births(problem: ReLUProblem, units: Units, directions: list[Direction]
     return units.joined(born)
 
 
+def _near(problem: ReLUProblem, found: Found, units: Units) -> Guess | None:
+    """Multipliers and shares of what was found, for these units and others behind them.
+
+    None where its cones are not those of its units alone.
+    """
+    n_units = len(found.units.u)
+    if found.split.any() or len(found.cones.u) != n_units:
+        return None
+    born = (problem.X @ units.u[n_units:].T > 0).astype(float)
+    return found.lam, np.concatenate([found.shares, born], axis=1)
+
+
 def _judged(
     problem: ReLUProblem,
     found: Found,
@@ -438,7 +456,9 @@ def _judged(
         return found
     if left <= 0:
         return replace(found, status=Status.LOCAL_OPTIMUM)
-    spare = f"{n_spare} of the units are to spare" if n_spare else "units may be added"
+    spare = "units may be added"
+    if n_spare:
+        spare = f"{n_spare} of the units {'is' if n_spare == 1 else 'are'} to spare"
     if ratio <= 1 + tol:
         why = f"{spare}, and no direction was found in which one helps; that is not proved"
         return replace(found, reason=f"{why}{': ' * bool(found.reason)}{found.reason}")
@@ -461,7 +481,7 @@ def _tried(
         if too_many_kinks(kinks):
             break
         cones = _with_births(problem, split_units(found.units, kinks), more)
-        solution = budget.solve(problem, cones, tol)
+        solution = budget.solve(problem, cones, tol, _near(problem, found, cones))
         lower = solution.certificate.objective
         if lower < found.certificate.objective * (1 - tol):
             why = (

@@ -115,7 +115,7 @@ def local_evidence(value: BoundedValue, **further: Any) -> Evidence:
     local = value.limit
     numbers = f"value {value.value:.5g}"
     if local is not None:
-        numbers += f", local optimum {local.value:.5g}"
+        numbers += f", local optimum {local.value:.5g}, ratio {value.local_ratio:.4f}"
     reason = "" if value.local is None else value.local.reason
     known = {"theory": "local limit", "reason": reason} | further
     return Evidence(

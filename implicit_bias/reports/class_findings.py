@@ -14,9 +14,16 @@ from ..measures.labels import COLUMNS, MulticlassComparison
 from ..quantities.formatting import number
 from ..quantities.table import stacked
 from ..training.trajectory import Trajectory
-from .columns import limit_columns, over_classes, training_columns
+from .columns import limit_columns, n_support, over_classes, training_columns
 from .finding import Assumption, Finding, Side, Table
-from .findings import dual_condition, evidence, network_record, positive_margins, shortfall
+from .findings import (
+    dual_condition,
+    evidence,
+    network_record,
+    of_screen,
+    positive_margins,
+    shortfall,
+)
 from .verdict import Verdict, decide, nearest_first
 from .writers import write_frame, write_weights
 
@@ -124,7 +131,7 @@ def _table(classes: Sequence[int], done: Progressed) -> Table:
             # Narrow, so that eleven columns fit beside each other.
             "objective": number(limit.objective, ".6g"),
             "gap": number(limit.gap, ".1e"),
-            "n_support": f"{int(limit.support.sum())} of {len(limit.dual)}",
+            "n_support": f"{n_support(limit)} of {len(limit.dual)}",
         }
     for label, one in done.trained.items():
         known[str(label)] |= one.comparison.cells() | training_columns(one.trajectory)
@@ -146,10 +153,12 @@ def _record(one: Trained | None) -> dict[str, Any]:
 
 def _sides(done: Progressed) -> tuple[Side, ...]:
     """Return the worst over all classes, of limits and of networks."""
-    limits = over_classes([limit_columns(limit, "") for limit in done.limits.values()])
+    limits = of_screen(over_classes([limit_columns(one, "") for one in done.limits.values()]))
     cells = [one.comparison.cells() | training_columns(one.trajectory)
              for one in done.trained.values()]  # fmt: skip
-    networks = over_classes(cells) | ({} if done.labels is None else done.labels.cells())
+    labels = {} if done.labels is None else done.labels.cells()
+    errors = {name: labels[name] for name in ("error_limit", "error_network") if name in labels}
+    networks = of_screen(over_classes(cells) | labels) | errors
     found = Side(f"{len(done.limits)} limits, the worst", limits, predicted=True)
     return (found, Side("their networks", networks)) if cells else (found,)
 

@@ -6,7 +6,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..limits.limit import Limit
+import numpy as np
+from numpy.typing import NDArray
+
+from .._solve import to_numpy
+from ..limits.multiclass import MarginLimit
 from ..quantities.definition import Rule
 from ..quantities.table import MEASURED
 from ..training.trajectory import Trajectory
@@ -15,7 +19,9 @@ from .row import NAMES
 __all__ = [
     "heading_columns",
     "limit_columns",
+    "n_support",
     "over_classes",
+    "supported",
     "training_columns",
 ]
 
@@ -45,19 +51,31 @@ def heading_columns(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def limit_columns(limit: Limit, name: str) -> dict[str, Any]:
+def limit_columns(limit: MarginLimit, name: str) -> dict[str, Any]:
     """Return the cells of a limit, under the name of its program."""
     return {
         "limit": name,
         "objective": limit.objective,
         "lower_bound": limit.dual_objective,
         "gap": limit.gap,
-        "n_support": int(limit.support.sum()),
+        "n_support": n_support(limit),
         "n_units": len(limit.unit_norms),
         "n_live": int(limit.live.sum()),
         "iterations": limit.iterations,
         "limit_seconds": limit.seconds,
     }
+
+
+def n_support(limit: MarginLimit) -> int:
+    """Return how many samples are support vectors, of K classes beside any other class."""
+    return int(supported(limit).sum())
+
+
+def supported(limit: MarginLimit) -> NDArray[np.bool_]:
+    """Return which samples (n,) are support vectors, of K classes beside any other class."""
+    support = to_numpy(limit.support)
+    found: NDArray[np.bool_] = support.reshape(len(support), -1).any(axis=1)
+    return found
 
 
 def training_columns(trajectory: Trajectory) -> dict[str, Any]:

@@ -12,11 +12,11 @@ import numpy as np
 from .._solve import Status, to_numpy
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
-from ..limits.limit import Limit
+from ..limits.multiclass import MarginLimit
 from ..quantities.formatting import loss_in_words
 from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
-from .columns import limit_columns, training_columns
+from .columns import limit_columns, n_support, supported, training_columns
 from .finding import Assumption, Finding, Side, Table, Writer
 from .verdict import Evidence
 from .writers import write_frame, write_weights
@@ -35,6 +35,7 @@ __all__ = [
     "gating_file",
     "loss_vanishes",
     "network_record",
+    "of_screen",
     "positive_margins",
     "separable_assumptions",
     "shortfall",
@@ -52,27 +53,28 @@ RISE = math.log(10.0)
 SCREEN = (
     "status", "objective", "lower_bound", "gap", "margin_ratio", "zeta_cosine", "agreement",
     "val_accuracy", "largest_dual_norm", "log_inverse_loss", "limit_seconds", "n_live",
-    "n_support", "kkt_residual",
+    "n_support", "separation_bound", "kkt_residual",
 )  # fmt: skip
-# Of weights of 0, whose margins are 0.
-LOG_LOSS_AT_0 = {"logistic": math.log(math.log(2.0)), "exponential": 0.0}
+# Of weights of 0, whose margins over k other classes are 0.
+LOG_LOSS_AT_0 = {"logistic": lambda k: math.log(math.log1p(k)), "exponential": math.log}
 BOUNDS = ("objective", "lower_bound", "gap")
 
 
-def usable(limit: Limit) -> bool:
+def usable(limit: MarginLimit) -> bool:
     """Return True for a limit that separates its data: a network can be compared with it."""
     return limit.status in (Status.SOLVED, Status.INACCURATE)
 
 
-def solved(limit: Limit, name: str) -> Finding:
+def solved(limit: MarginLimit, name: str) -> Finding:
     """Return the finding of a limit that no network has been compared with."""
     certificate, record = limit.certificate, limit.to_dict()
     separable = certificate.proves_separability() or None
+    multiplied = (to_numpy(limit.dual) > 0).reshape(len(limit.dual), -1).any(axis=1)
     cells = limit_columns(limit, name)
     rows = (
         *lines({"status": limit.status.name, **cells}, "status", *BOUNDS),
         *lines(record, "separation_bound", "separation_rounding"),
-        ("samples with a multiplier", f"{int((limit.dual > 0).sum())} of {len(limit.dual)}"),
+        ("samples with a multiplier", f"{int(multiplied.sum())} of {len(limit.dual)}"),
         *lines(cells, "iterations", "limit_seconds"),
     )
     return Finding(
@@ -88,7 +90,7 @@ def solved(limit: Limit, name: str) -> Finding:
             ),
         ),
         row=cells,
-        sides=(Side(name, {"status": limit.status.name, **cells}, predicted=True),),
+        sides=(Side(name, _alone(limit, cells), predicted=True),),
         objects={"limit": limit},
         **_of_limit(limit, name, record),
     )
@@ -133,7 +135,7 @@ def trained(
 
 
 def compared(
-    limit: Limit,
+    limit: MarginLimit,
     name: str,
     samples: tuple[Sample, Sample],
     state: NetworkState,
@@ -143,11 +145,14 @@ def compared(
 ) -> Finding:
     """Return the finding of a limit and a network side by side, with their differences."""
     scores = [to_numpy(limit.predictor(sample.X, sample.gates)) for sample in samples]
-    from ..measures.scalars import accuracy  # with torch, which no limit alone needs
+    from ..measures.scalars import (
+        accuracy,
+        sample_margins,
+    )  # with torch, which no limit alone needs
 
     at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
     # That of the function, whose accuracy stands beside it: programs may have margins of their own.
-    margin = float((samples[0].y * scores[0]).min())
+    margin = float(sample_margins(samples[0].y, scores[0]).min())
     record = limit.to_dict()
     sides = _both(limit, margin, (at_train, at_val), state, trajectory, comparison)
     return Finding(
@@ -168,8 +173,8 @@ def compared(
         ),
         assumptions=assumptions,
         sides=(
-            Side(name, _of_screen(sides[0]), predicted=True),
-            Side("network", _of_screen(comparison.cells() | sides[1])),
+            Side(name, of_screen(sides[0]), predicted=True),
+            Side("network", of_screen(comparison.cells() | sides[1])),
         ),
         objects={"limit": limit, "comparison": comparison},
         row=limit_columns(limit, name)
@@ -181,7 +186,7 @@ def compared(
 
 
 def evidence(
-    limit: Limit, comparison: Comparison, trajectory: Trajectory, **further: Any
+    limit: MarginLimit, comparison: Comparison, trajectory: Trajectory, **further: Any
 ) -> Evidence:
     """Return the evidence for the verdict on a network beside its margin limit.
 
@@ -229,9 +234,12 @@ def positive_margins(smallest: float) -> Assumption:
     )
 
 
-def start_below_zero_weights(trajectory: Trajectory, loss: str) -> Assumption:
-    """Return the assumption that training began below the loss of weights of 0."""
-    begins, at_zero = float(trajectory.log_loss[0]), LOG_LOSS_AT_0[loss]
+def start_below_zero_weights(trajectory: Trajectory, loss: str, n_others: int = 1) -> Assumption:
+    """Return the assumption that training began below the loss of weights of 0.
+
+    `n_others` are the classes beside a sample's own.
+    """
+    begins, at_zero = float(trajectory.log_loss[0]), LOG_LOSS_AT_0[loss](n_others)
     return Assumption(
         "the start has no larger loss than weights of 0: "
         f"{math.exp(begins):.6g} beside {math.exp(at_zero):.6g}",
@@ -241,10 +249,10 @@ def start_below_zero_weights(trajectory: Trajectory, loss: str) -> Assumption:
     )
 
 
-def support_spans(limit: Limit, X: Any) -> Assumption:
+def support_spans(limit: MarginLimit, X: Any) -> Assumption:
     """Return the assumption that the support vectors span what the samples span."""
     X = to_numpy(X)
-    rank, of = (int(np.linalg.matrix_rank(part)) for part in (X[limit.support], X))
+    rank, of = (int(np.linalg.matrix_rank(part)) for part in (X[supported(limit)], X))
     return Assumption(
         f"support vectors span the samples: {rank} of {of} dimensions",
         rank == of,
@@ -254,12 +262,13 @@ def support_spans(limit: Limit, X: Any) -> Assumption:
 
 
 def separable_assumptions(
-    limit: Limit, comparison: Comparison, trajectory: Trajectory, train: Sample, loss: str
+    limit: MarginLimit, comparison: Comparison, trajectory: Trajectory, train: Sample, loss: str
 ) -> tuple[Assumption, ...]:
     """Return what a run finds of the assumptions of theorems on separable data.
 
     Theorems have some of them each, as their models declare.
     """
+    n_others = 1 if np.ndim(train.y) == 1 else train.y.shape[1] - 1
     return (
         Assumption(
             "the data are separable by such a network (certified)", True, "separable", "proved"
@@ -267,7 +276,7 @@ def separable_assumptions(
         loss_vanishes(trajectory),
         positive_margins(float(trajectory.smallest_margin[-1])),
         dual_condition(comparison.dual_condition, comparison.largest_dual_norm),
-        start_below_zero_weights(trajectory, loss),
+        start_below_zero_weights(trajectory, loss, n_others),
         support_spans(limit, train.X),
     )
 
@@ -357,7 +366,7 @@ def _interrupted(trajectory: Trajectory) -> str:
     return "" if trajectory.finished else f"interrupted after {int(trajectory.step[-1])} steps"
 
 
-def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:
+def _of_limit(limit: MarginLimit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of every finding about one limit."""
     return {
         "statuses": {name: limit.status},
@@ -367,7 +376,7 @@ def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, A
 
 
 def _both(
-    limit: Limit,
+    limit: MarginLimit,
     margin: float,
     accuracies: tuple[float, float],
     state: NetworkState,
@@ -386,7 +395,7 @@ def _both(
         "smallest_margin": margin,
         "network_norm": float(limit.unit_norms.sum()),
         "n_live": f"{int(limit.live.sum())} of {n_units}",
-        "n_support": f"{int(limit.support.sum())} of {n_samples}",
+        "n_support": f"{n_support(limit)} of {n_samples}",
         "train_accuracy": accuracies[0],
         "val_accuracy": accuracies[1],
         "final_loss": "0 (in the limit)",
@@ -407,7 +416,7 @@ def _both(
 
 
 def _rows(
-    sides: Sequence[Mapping[str, Any]], limit: Limit, trajectory: Trajectory
+    sides: Sequence[Mapping[str, Any]], limit: MarginLimit, trajectory: Trajectory
 ) -> tuple[tuple[str, ...], ...]:
     both, n_units = partial(columns, sides), len(limit.unit_norms)
     return (
@@ -419,7 +428,20 @@ def _rows(
     )
 
 
-def _of_screen(values: Mapping[str, Any]) -> dict[str, Any]:
+def _alone(limit: MarginLimit, cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the first screen shows of a limit that no network stands beside."""
+    counts = {
+        "n_support": f"{int(limit.support.sum())} of {len(limit.dual)}",
+        "n_live": f"{int(limit.live.sum())} of {len(limit.live)}" if len(limit.live) > 1 else None,
+    }
+    if limit.status is Status.NOT_SEPARABLE:
+        # Coefficients that do not separate have no norm per margin: the proof has.
+        proof = {"separation_bound": limit.to_dict().get("separation_bound")}
+        return of_screen({"status": limit.status.name, **proof, "n_support": counts["n_support"]})
+    return of_screen({"status": limit.status.name, **cells, **counts})
+
+
+def of_screen(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the first screen shows, in its order; a status only where it is no good news."""
     shown = SCREEN if values.get("status") != Status.SOLVED.name else SCREEN[1:]
     known = {name: values[name] for name in shown if values.get(name) is not None}

@@ -13,6 +13,7 @@ from ..kernels.regression import KernelRegression
 from ..limits.frelu import FReLULimit
 from ..limits.limit import Limit
 from ..limits.linear import LinearLimit
+from ..limits.multiclass import MulticlassLimit
 from ..limits.path_limit import PathLimit
 from ..measures.bounded_value import BoundedComparison
 from ..measures.comparison import Comparison
@@ -44,7 +45,9 @@ from .report import Report
 
 MaxMarginModel = Literal["deep-linear", "frelu", "gln", "gln-l2", "linear", "shallow-gln"]
 ModelT = TypeVar("ModelT", bound=ModelName, covariant=True, default=MaxMarginModel)
-ClassesT = TypeVar("ClassesT", bound=Literal["two", "all"], covariant=True, default=Literal["two"])
+ClassesT = TypeVar(
+    "ClassesT", bound=Literal["two", "all", "joint"], covariant=True, default=Literal["two"]
+)
 NetworkT = TypeVar(
     "NetworkT", bound=Literal["two-layer", "residual"], covariant=True, default=Literal["two-layer"]
 )
@@ -60,6 +63,10 @@ class HeldLimit:
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, LinearLimit]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["deep-linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
     @overload
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["two"], Any, Any], owner: Any = None
@@ -90,6 +97,10 @@ class HeldLimit:
     ) -> Mapping[int, FReLULimit]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["frelu"], Literal["two"], Any, Any], owner: Any = None
     ) -> FReLULimit: ...
     @overload
@@ -102,12 +113,20 @@ class HeldLimit:
     ) -> Mapping[int, GLNLimit]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> GLNLimit: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, GLNL2Limit]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["gln-l2"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["two"], Any, Any], owner: Any = None
@@ -120,6 +139,10 @@ class HeldLimit:
     def __get__(
         self, report: Report[Literal["linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, LinearLimit]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
     @overload
     def __get__(
         self, report: Report[Literal["linear"], Literal["two"], Any, Any], owner: Any = None
@@ -142,6 +165,10 @@ class HeldLimit:
     ) -> Mapping[int, ShallowGLNLimit]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["shallow-gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["shallow-gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> ShallowGLNLimit: ...
     @overload
@@ -161,6 +188,10 @@ class HeldNetwork:
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, DeepLinear]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["deep-linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> DeepLinear: ...
     @overload
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["two"], Any, Any], owner: Any = None
@@ -189,6 +220,10 @@ class HeldNetwork:
     ) -> Mapping[int, FReLU]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> FReLU: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["frelu"], Literal["two"], Any, Any], owner: Any = None
     ) -> FReLU: ...
     @overload
@@ -201,12 +236,20 @@ class HeldNetwork:
     ) -> Mapping[int, GLN]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> GLN: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> GLN: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, GLN]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["gln-l2"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> GLN: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["two"], Any, Any], owner: Any = None
@@ -219,6 +262,10 @@ class HeldNetwork:
     def __get__(
         self, report: Report[Literal["linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, DeepLinear]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> DeepLinear: ...
     @overload
     def __get__(
         self, report: Report[Literal["linear"], Literal["two"], Any, Any], owner: Any = None
@@ -241,6 +288,10 @@ class HeldNetwork:
     ) -> Mapping[int, ShallowGLN]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["shallow-gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> ShallowGLN: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["shallow-gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> ShallowGLN: ...
     @overload
@@ -260,6 +311,10 @@ class HeldTrajectory:
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Trajectory]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["deep-linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
     @overload
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["two"], Any, Any], owner: Any = None
@@ -290,6 +345,10 @@ class HeldTrajectory:
     ) -> Mapping[int, Trajectory]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["frelu"], Literal["two"], Any, Any], owner: Any = None
     ) -> Trajectory: ...
     @overload
@@ -302,12 +361,20 @@ class HeldTrajectory:
     ) -> Mapping[int, Trajectory]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> Trajectory: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Trajectory]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["gln-l2"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["two"], Any, Any], owner: Any = None
@@ -320,6 +387,10 @@ class HeldTrajectory:
     def __get__(
         self, report: Report[Literal["linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Trajectory]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
     @overload
     def __get__(
         self, report: Report[Literal["linear"], Literal["two"], Any, Any], owner: Any = None
@@ -342,6 +413,10 @@ class HeldTrajectory:
     ) -> Mapping[int, Trajectory]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["shallow-gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["shallow-gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> Trajectory: ...
     @overload
@@ -361,6 +436,10 @@ class HeldComparison:
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Comparison]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["deep-linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["deep-linear"], Literal["two"], Any, Any], owner: Any = None
@@ -391,6 +470,10 @@ class HeldComparison:
     ) -> Mapping[int, Comparison]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["frelu"], Literal["two"], Any, Any], owner: Any = None
     ) -> Comparison: ...
     @overload
@@ -403,12 +486,20 @@ class HeldComparison:
     ) -> Mapping[int, Comparison]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Comparison]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["gln-l2"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["two"], Any, Any], owner: Any = None
@@ -421,6 +512,10 @@ class HeldComparison:
     def __get__(
         self, report: Report[Literal["linear"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Comparison]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["linear"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["linear"], Literal["two"], Any, Any], owner: Any = None
@@ -441,6 +536,10 @@ class HeldComparison:
     def __get__(
         self, report: Report[Literal["shallow-gln"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Comparison]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["shallow-gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["shallow-gln"], Literal["two"], Any, Any], owner: Any = None

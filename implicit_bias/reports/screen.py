@@ -27,7 +27,7 @@ PROOFS = (
 DECIDE = ("margin_ratio", "limit_error", "local_ratio", "lazy_law_error")
 # Lines of all verdicts together; a sentence gives up its last parts first.
 OF_VERDICTS = 9
-OF_DATA, OF_THEORY = 2, 3
+OF_DATA, OF_THEORY = 3, 3
 # From the first column of a verdict to its sentence.
 INDENT = 16
 CUT = " ..."

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .._solve import MaxMarginProgram
 from ..data.labelled import ClassDataset
+from ..limits.multiclass import MarginLimit
 from ..reports.finding import Finding
 from ..reports.findings import gating_file, solved, usable
 from ..reports.report import Report
+from .decayed import decayed_programs, decays, run_decayed
 from .gathering import gather
+from .joint import gated
 from .model import imported
-from .parts import Parts
+from .parts import JointParts, Parts
 from .programs import RunPrograms, stated
 from .setup import SampleSetup, Setup, data_record, prepare
 
@@ -25,7 +27,8 @@ __all__ = ["run_separable", "separable_programs"]
 def run_separable(setup: Setup) -> Report:
     """Predict the limit of a network, train one by each trainer that was named, and compare them.
 
-    With several classes there is a limit and a network for each of them, against the rest.
+    With several classes there is a limit and a network for each of them, against the rest; or one
+    limit and one network for all of them, by softmax.
 
     Raises
     ------
@@ -33,7 +36,12 @@ def run_separable(setup: Setup) -> Report:
         If an option is out of range or the data are not there, before any long work.
     """
     parts: Parts = imported(setup.model.parts)(setup.options)
+    joint = _joint(setup, parts)
     samples = prepare(setup, gating=parts.gating)
+    if decays(setup.options):
+        return run_decayed(samples, parts)
+    if joint is not None:
+        return _run_joint(gated(samples, joint), joint)
     if setup.options.classes == "all":
         from .one_vs_rest import run_one_vs_rest  # with torch
 
@@ -50,7 +58,15 @@ def separable_programs(setup: Setup) -> RunPrograms:
         If an option is out of range or the data are not there.
     """
     parts: Parts = imported(setup.model.parts)(setup.options)
+    joint = _joint(setup, parts)
     samples, note = prepare(setup, gating=parts.gating), ""
+    if decays(setup.options):
+        return decayed_programs(samples, parts)
+    if joint is not None:
+        samples = gated(samples, joint)
+        setup.progress.stage(f"stating {joint.name} on {len(samples.train.y)} samples")
+        program = stated(joint.name, joint.literal(samples.train), "")
+        return RunPrograms(setup.model, samples.dataset.description, (program,))
     if isinstance(samples.dataset, ClassDataset):
         from .one_vs_rest import against_rest
 
@@ -67,6 +83,46 @@ def separable_programs(setup: Setup) -> RunPrograms:
     return RunPrograms(setup.model, samples.dataset.description, (program,))
 
 
+def _joint(setup: Setup, parts: Parts) -> JointParts | None:
+    """Return the parts of a run of all classes at once, if that is asked for.
+
+    Raises
+    ------
+    ValueError
+        If the model has none.
+    """
+    if setup.options.classes != "joint":
+        return None
+    if parts.joint is None:
+        raise ValueError(
+            f"`classes`: 'joint' has no program for the model {setup.model.name} and the trainer "
+            f"{setup.options.trainer!r}: take 'all', each class against the rest, or a trainer of "
+            "gradient descent"
+        )
+    return parts.joint
+
+
+def _run_joint(setup: SampleSetup, parts: JointParts) -> Report:
+    runs: Sequence[TrainerRun] = ()
+    if setup.trains:
+        from .trainer_run import trainer_runs
+
+        runs = trainer_runs(setup, parts)
+    heading = setup.heading(
+        data_record(setup.dataset),
+        title=f"{parts.network_name} of {len(setup.train.y[0])} outputs beside {parts.name}",
+        theorem=parts.theorem,
+        source=parts.source,
+        program=parts.program,
+    )
+
+    def solution() -> MarginLimit:
+        options = setup.options
+        return parts.solve(setup.train, solver=options.solver, tol=options.tol)
+
+    return gather(heading, _find(setup, parts, solution, runs), setup.folder)
+
+
 def _run_two(setup: SampleSetup, parts: Parts) -> Report:
     # First: it knows what memory the problem takes.
     program = parts.formulation.program(*setup.train)
@@ -76,16 +132,24 @@ def _run_two(setup: SampleSetup, parts: Parts) -> Report:
 
         runs = trainer_runs(setup, parts)
     heading = setup.heading(data_record(setup.dataset), title=parts.title)
-    return gather(heading, _find(setup, parts, program, runs), setup.folder)
+
+    def solution() -> MarginLimit:
+        options = setup.options
+        return parts.solve(program, setup.gates[0], solver=options.solver, tol=options.tol)
+
+    return gather(heading, _find(setup, parts, solution, runs), setup.folder)
 
 
 def _find(
-    setup: SampleSetup, parts: Parts, program: MaxMarginProgram, runs: Sequence[TrainerRun]
+    setup: SampleSetup,
+    parts: Parts | JointParts,
+    solution: Callable[[], MarginLimit],
+    runs: Sequence[TrainerRun],
 ) -> Iterator[Finding]:
     """Yield the findings of the run, each as soon as it is known."""
-    options, name = setup.options, parts.formulation.name
+    options, name = setup.options, parts.name
     setup.progress.stage(f"solving {name} on {len(setup.train.y)} samples ({options.solver})")
-    limit = parts.solve(program, setup.gates[0], solver=options.solver, tol=options.tol)
+    limit = solution()
     yield solved(limit, name)
     yield gating_file(setup.gating)
     if usable(limit) and runs:

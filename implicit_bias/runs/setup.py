@@ -36,6 +36,7 @@ __all__ = [
     "SampleSetup",
     "Setup",
     "data_record",
+    "declared_assumption",
     "prepare",
     "schedule_of",
     "start",
@@ -97,6 +98,7 @@ class Setup:
         choices: str = "",
         theorem: str = "",
         source: str = "",
+        program: str = "",
     ) -> Heading:
         """Return the heading of this run's report.
 
@@ -110,6 +112,8 @@ class Setup:
             Further ones to name in the line about the data.
         theorem, source : str
             The theorem and its source, where they are not the model's usual ones.
+        program : str
+            The program in one line, where it is not the model's usual one.
         """
         source = source if theorem else self.model.source
         theorem = theorem or self.model.theorem
@@ -117,12 +121,12 @@ class Setup:
         return Heading(
             model=self.model.name,
             theorem=theorem,
-            program=self.model.program,
+            program=program or self.model.program,
             setup="; ".join(line),
             title=title,
             source=source,
             assumptions=tuple(
-                _assumption(one, self.options) for one in self.model.premises(self.options)
+                declared_assumption(one, self.options) for one in self.model.premises(self.options)
             ),
             record={"model": self.model.name, "theorem": theorem}
             | _provenance(self.options)
@@ -151,19 +155,23 @@ class SampleSetup(Setup):
 
     @property
     def train(self) -> Sample:
-        """The training part of data of two labels, with its gates."""
+        """The training part of the data, with its gates."""
         return self.samples[0]
 
     @property
     def held_out(self) -> Sample:
-        """The held-out part of data of two labels, with its gates."""
+        """The held-out part of the data, with its gates."""
         return self.samples[1]
 
     @cached_property
     def samples(self) -> tuple[Sample, Sample]:
-        """Both parts of data of two labels, with their gates."""
+        """Both parts of the data, with their gates; labels of classes are rows (n, K)."""
         data = self.dataset
-        assert isinstance(data, Dataset)
+        if isinstance(data, ClassDataset):
+            return (
+                Sample(data.X_train, data.rows(data.labels_train), self.gates[0]),
+                Sample(data.X_val, data.rows(data.labels_val), self.gates[1]),
+            )
         return (
             Sample(data.X_train, data.y_train, self.gates[0]),
             Sample(data.X_val, data.y_val, self.gates[1]),
@@ -232,6 +240,8 @@ def training_settings(
         batch_size=options.batch_size,
         schedule=schedule or schedule_of(options),
         momentum=getattr(options, "momentum", 0.0),
+        weight_decay=getattr(options, "weight_decay", 0.0),
+        decay="decoupled" if getattr(options, "decoupled", False) else "coupled",
         random_state=seeds.batches,
     )
 
@@ -296,7 +306,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _assumption(premise: Premise, options: Any) -> Assumption:
+def declared_assumption(premise: Premise, options: Any) -> Assumption:
     """Return what options alone tell of an assumption."""
     broken = premise.broken_by(options)
     if broken:

@@ -11,6 +11,7 @@ from ..drawing.map_rows import gating_lines, map_row, plane_snapshots
 from ..drawing.runs import PREDICTED, run_panels
 from ..drawing.trainers import label_trainer, trainer_panels
 from ..limits.limit import Limit
+from ..limits.multiclass import MarginLimit
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
@@ -18,18 +19,24 @@ from ..options.resolve import SCHEDULE
 from ..reports.finding import Finding
 from ..reports.findings import compared, evidence, separable_assumptions, trained
 from ..reports.side_by_side import side_by_side
+from ..training.margins import n_margins
 from ..training.network_snapshots import NetworkSnapshots
 from ..training.trainers import check_trainer
 from ..training.trajectory import Trajectory
 from .fit import STATE, fit
+from .joint import joint_labels
 from .label_agreement import AgreementAhead, agreement_ahead
-from .parts import Parts
+from .parts import JointParts, Parts, n_outputs
 from .prospects import FOLLOWS, farther_in_words, prospects
 from .setup import SampleSetup
 from .unit_changes import slow_units_finding
 
 if TYPE_CHECKING:
     import torch
+
+# The KKT fit of more relative margins than this is left out of a run: it takes minutes where most
+# of them have multipliers.
+MOST_MARGINS = 1000
 
 __all__ = ["TrainerRun", "train_side_by_side", "trainer_runs"]
 
@@ -65,7 +72,7 @@ class TrainerRun:
         return self.trainer in FOLLOWS
 
 
-def trainer_runs(setup: SampleSetup, parts: Parts) -> list[TrainerRun]:
+def trainer_runs(setup: SampleSetup, parts: Parts | JointParts) -> list[TrainerRun]:
     """Return one run for every trainer that was named, all of them from the same weights.
 
     Raises
@@ -89,7 +96,7 @@ def trainer_runs(setup: SampleSetup, parts: Parts) -> list[TrainerRun]:
 
 
 def train_side_by_side(
-    setup: SampleSetup, runs: Sequence[TrainerRun], parts: Parts, limit: Limit
+    setup: SampleSetup, runs: Sequence[TrainerRun], parts: Parts | JointParts, limit: MarginLimit
 ) -> Iterator[Finding]:
     """Train a network by each trainer in turn, and find how they compare with the limit."""
     found: dict[str, dict[str, Finding]] = {}
@@ -103,7 +110,10 @@ def train_side_by_side(
 
 
 def _together(
-    of_each: Mapping[str, Finding], setup: SampleSetup, parts: Parts, limit: Limit
+    of_each: Mapping[str, Finding],
+    setup: SampleSetup,
+    parts: Parts | JointParts,
+    limit: MarginLimit,
 ) -> Finding:
     """Return the finding about the networks of all trainers, their curves in the same panels."""
     whole = side_by_side(of_each)
@@ -114,30 +124,39 @@ def _together(
     return replace(whole, panels=tuple(panels))
 
 
-def _train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[Finding]:
+def _train_and_compare(
+    one: TrainerRun, parts: Parts | JointParts, limit: MarginLimit
+) -> Iterator[Finding]:
     """Train a network by one trainer, and find how it compares with the limit."""
     setup, network, samples = one.setup, one.network, one.setup.samples
     by = f" by {one.among}" if one.among else ""
     setup.progress.stage(f"training a {parts.network_name}{by} for {setup.settings.n_steps} steps")
-    snapshots = plane_snapshots(network, setup.train.X, setup.settings.n_steps)
-    trajectory = _train(one, limit, snapshots)
+    classes = n_outputs(setup.train) > 1
+    snapshots = None
+    if not classes:  # whose maps are of the sign of one score
+        snapshots = plane_snapshots(network, setup.train.X, setup.settings.n_steps)
+    trajectory = _train(one, limit, snapshots, kkt=not classes)
     panels = run_panels(trajectory, limit, _predicted(setup, limit), name=_known_as(parts))
     yield _asked(one, trained(network, trajectory, panels=panels, among=one.among))
     setup.progress.stage("comparing")
     separates = trajectory.smallest_margin[-1] > 0
-    kkt = kkt_distance(network, *setup.train) if separates else None
+    quick = not classes or n_margins(setup.train.y) <= MOST_MARGINS
+    kkt = kkt_distance(network, *setup.train) if separates and quick else None
     comparison = compare(limit, network, *samples, kkt=kkt)
     state = measure_network(network, *samples, kkt)
     assumptions = separable_assumptions(
         limit, comparison, trajectory, setup.train, setup.options.loss
     )
-    name = parts.formulation.name
+    name = parts.name
     found = compared(limit, name, samples, state, trajectory, comparison, assumptions)
     yield setup.declared(found)
     known = evidence(limit, comparison, trajectory, **_theory(one, parts))
     yield Finding.judged(known)
-    own_limit = None if parts.control else limit
-    yield _slow_units(one, own_limit, trajectory, kkt)
+    own_limit = limit if isinstance(limit, Limit) and not parts.control else None
+    if classes:
+        yield joint_labels(setup, limit, network)
+    else:
+        yield _slow_units(one, own_limit, trajectory, kkt)
     if snapshots is not None:
         snapshots.take(int(trajectory.step[-1]))
         yield _maps(one, limit, name, snapshots)
@@ -146,32 +165,36 @@ def _train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[
         degree=int(network.degree),  # type: ignore[arg-type]
         settings=setup.settings,
         control=parts.control,
-        ahead=_ahead(one, own_limit, trajectory),
+        ahead=None if classes else _ahead(one, own_limit, trajectory),
     )
     yield ahead
     yield Finding.judged(replace(known, predicted=farther_in_words(ahead)))
 
 
-def _theory(one: TrainerRun, parts: Parts) -> dict[str, Any]:
+def _theory(one: TrainerRun, parts: Parts | JointParts) -> dict[str, Any]:
     """Return what theory says of a network of this run, and which of several it is."""
     own: dict[str, Any] = {"trainer": one.among}
     if parts.control:
-        name = parts.formulation.name
+        name = parts.name
         own |= {"theory": "control", "reason": f"{name} is a control: no network here goes there"}
+    elif isinstance(parts, JointParts) and parts.bounds(n_outputs(one.setup.train)):
+        own |= {"theory": "bound", "reason": f"{parts.name} bounds the norm from below"}
     return own
 
 
-def _predicted(setup: SampleSetup, limit: Limit) -> Any:
+def _predicted(setup: SampleSetup, limit: MarginLimit) -> Any:
     """Return the scores of the limit on the held-out inputs."""
     return limit.predictor(setup.held_out.X, setup.held_out.gates)
 
 
-def _known_as(parts: Parts) -> str:
+def _known_as(parts: Parts | JointParts) -> str:
     """Return the name of the limit in a picture."""
-    return f"{parts.formulation.name}, a control" if parts.control else PREDICTED
+    return f"{parts.name}, a control" if parts.control else PREDICTED
 
 
-def _train(one: TrainerRun, limit: Limit, snapshots: NetworkSnapshots | None) -> Trajectory:
+def _train(
+    one: TrainerRun, limit: MarginLimit, snapshots: NetworkSnapshots | None, *, kkt: bool
+) -> Trajectory:
     setup = one.setup
     return fit(
         setup,
@@ -180,7 +203,8 @@ def _train(one: TrainerRun, limit: Limit, snapshots: NetworkSnapshots | None) ->
         settings=setup.settings,
         X_val=setup.held_out.X,
         gates_val=setup.held_out.gates,
-        observer=Distances(limit, *setup.samples, loss=setup.options.loss),
+        # The KKT fit of n (K - 1) relative margins costs more than a step: at the end alone.
+        observer=Distances(limit, *setup.samples, loss=setup.options.loss, kkt=kkt),
         callback=snapshots,
         state=f"run-{one.among}.safetensors" if one.among else STATE,
         first=one.first,
@@ -215,7 +239,7 @@ def _ahead(one: TrainerRun, limit: Limit | None, trajectory: Trajectory) -> Agre
     return agreement_ahead(one.network, *one.setup.samples, limit, trajectory)
 
 
-def _maps(one: TrainerRun, limit: Limit, name: str, snapshots: NetworkSnapshots) -> Finding:
+def _maps(one: TrainerRun, limit: MarginLimit, name: str, snapshots: NetworkSnapshots) -> Finding:
     """Return the maps of limit and network at times of its training, on the plane."""
     setup = one.setup
     lines = gating_lines(setup.gating, setup.train.X)

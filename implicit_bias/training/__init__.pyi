@@ -33,6 +33,9 @@ from .restarts import record_best as record_best
 from .restarts import restart_state as restart_state
 from .run_file import RunFile as RunFile
 from .settings import TrainingSettings as TrainingSettings
+from .steepest_steps import dual_norms as dual_norms
+from .steepest_steps import norms_of as norms_of
+from .steepest_steps import steepest as steepest
 from .trainers import STEPPERS as STEPPERS
 from .trainers import check_trainer as check_trainer
 from .trajectory import Trajectory as Trajectory

@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from .._words import LossName, MarginLoss, words
-
-if TYPE_CHECKING:
-    from .._solve import NormName
+from .._words import DecayName, LossName, MarginLoss, WeightNorm, words
 
 __all__ = [
     "LOSSES",
@@ -54,6 +50,8 @@ class Trainer:
         the last one. A network of one layer has the first.
     own_momentum : float
         Momentum of its own, where it has one.
+    decays : tuple of str
+        Forms of weight decay that may be set, "coupled" and "decoupled".
     batch_size : int
         Default number of samples a step; 0 is the full batch.
     steps : tuple of int
@@ -69,8 +67,9 @@ class Trainer:
     logarithmic: bool = True
     kinks: bool = False
     minimises: bool = False
-    norms: tuple[NormName, NormName] = ("l2", "l2")
+    norms: tuple[WeightNorm, WeightNorm] = ("l2", "l2")
     own_momentum: float = 0.0
+    decays: tuple[DecayName, ...] = ()
     batch_size: int = 0
     steps: tuple[int, ...] = (3000,)
     learning_rates: tuple[float, ...] = ()
@@ -81,14 +80,14 @@ class Trainer:
         rates = self.learning_rates or (None,) * len(self.steps)
         return tuple(zip(self.steps, rates, strict=True))
 
-    def norms_of(self, n_layers: int) -> tuple[NormName, ...]:
+    def norms_of(self, n_layers: int) -> tuple[WeightNorm, ...]:
         """Return the norm of each of so many layers, the first layer first."""
         below, last = self.norms
         return (below,) * (n_layers - 1) + (last,) if n_layers > 1 else (below,)
 
 
 def _steepest(
-    below: NormName, last: NormName, *, takes_momentum: bool = False, own_momentum: float = 0.0
+    below: WeightNorm, last: WeightNorm, *, takes_momentum: bool = False, own_momentum: float = 0.0
 ) -> Trainer:
     """Return a method of normalised steps, of rates that it finds or is given."""
     return Trainer(
@@ -97,6 +96,7 @@ def _steepest(
         takes_momentum=takes_momentum,
         norms=(below, last),
         own_momentum=own_momentum,
+        decays=("decoupled",),
         steps=(20000,),
     )
 
@@ -109,6 +109,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             automatic=frozenset({False}),
             takes_momentum=True,
             logarithmic=False,
+            decays=("coupled", "decoupled"),
             # The published GLN experiment (Lippl, Abbott and Chung, appendix A.2).
             batch_size=128,
             steps=(1600, 1600),

@@ -6,6 +6,7 @@ import torch
 
 from .batched import per_network
 from .data import GatedData
+from .decay import shrink
 from .network_stack import NetworkStack, Rate
 from .objectives import log_mean_loss_gradient, mean_loss_gradient
 
@@ -16,9 +17,17 @@ class GradientDescent:
     """Heavy-ball gradient descent on the mean loss or on its logarithm, at given rates."""
 
     def __init__(
-        self, stack: NetworkStack, kind: str, momentum: float, *, logarithmic: bool
+        self,
+        stack: NetworkStack,
+        kind: str,
+        momentum: float,
+        *,
+        logarithmic: bool,
+        weight_decay: float = 0.0,
+        decoupled: bool = False,
     ) -> None:
         self._stack, self._kind, self._momentum = stack, kind, momentum
+        self._decay, self._decoupled = weight_decay, decoupled
         velocity = [torch.zeros_like(w) for w in stack.weights] if momentum else []
         self.state = {f"velocity.{i}": v for i, v in enumerate(velocity)}
         self._gradient = log_mean_loss_gradient if logarithmic else mean_loss_gradient
@@ -29,6 +38,10 @@ class GradientDescent:
         coefficients = self._gradient(scores.detach(), batch.y, self._kind)
         directions = self._stack.vjp(scores, coefficients)
         for i, (w, g) in enumerate(zip(self._stack.weights, directions, strict=True)):
+            if self._decay and not self._decoupled:
+                g = g + self._decay * w
+            if self._decay and self._decoupled:
+                shrink(w, self._decay, rate)
             if self._momentum:
                 g = self.state[f"velocity.{i}"].mul_(self._momentum).add_(g)
             if isinstance(rate, torch.Tensor):

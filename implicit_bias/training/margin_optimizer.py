@@ -34,7 +34,8 @@ class MarginOptimizer(torch.optim.Optimizer):
     Parameters
     ----------
     params : iterable of Parameter
-        All weights of the network, in one group; float32 or float64.
+        All weights of the network, in one group unless the method says otherwise; float32 or
+        float64.
     n_samples : int
         Number of margins that the closure returns.
     degree : int, optional
@@ -66,6 +67,10 @@ class MarginOptimizer(torch.optim.Optimizer):
     """
 
     trainer: ClassVar[TrainerName]
+    # Options that a group may have of its own; without any there is one group.
+    group_options: ClassVar[tuple[str, ...]] = ()
+    # Attributes of a subclass that copies and pickles need.
+    _kept: ClassVar[tuple[str, ...]] = ()
 
     @door(loss=anything)
     def __init__(
@@ -92,20 +97,29 @@ class MarginOptimizer(torch.optim.Optimizer):
         for k, one in enumerate(params):
             if not isinstance(one, Tensor | dict | tuple):
                 raise TypeError(f"`params[{k}]` must be a tensor to train, got {one!r}")
-        super().__init__(params, {} if lr is None else {"lr": lr})
+        super().__init__(params, self._group_defaults() | ({} if lr is None else {"lr": lr}))
         _check_weights(self._trained())
 
     @door()
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add the one group that there is; called by the constructor.
+        """Add a group of parameters; called by the constructor, and for one group alone by most.
 
         Raises
         ------
         ValueError
-            If it is not the first, or has options of its own.
+            If it is not the first of a method that takes one, comes after the first step, or has
+            options that no group has.
         """
-        own = sorted(set(param_group) - {"params", "param_names", *self.defaults})
-        if self.param_groups or own:
+        taken = self.group_options or tuple(self.defaults)
+        own = sorted(set(param_group) - {"params", "param_names", *taken})
+        if self.group_options and (own or getattr(self, "_stepper", None) is not None):
+            what = f"options {own}" if own else "a group after the first step"
+            raise ValueError(
+                f"groups of {type(self).__name__} have {', '.join(self.group_options)} of their "
+                f"own and nothing else, from the first step on, got {what}: another rate a group "
+                "would maximise margins in another norm"
+            )
+        if not self.group_options and (self.param_groups or own):
             what = f"options {own}" if own else f"group number {len(self.param_groups) + 1}"
             raise ValueError(
                 f"{type(self).__name__} takes one group of parameters, without options, got "
@@ -200,7 +214,7 @@ class MarginOptimizer(torch.optim.Optimizer):
             self._states["trainer"] = {k: v.detach().clone() for k, v in state.items()}
 
     def __getstate__(self) -> dict[str, Any]:
-        own = ("_settings", "_degree", "_n_samples")
+        own = ("_settings", "_degree", "_n_samples", *self._kept)
         settings = {name: getattr(self, name) for name in own}
         expected = self._expected or (digest_of(self._left) if self._left else "")
         unbound: dict[str, Any] = {"_network": None, "_stepper": None, "_left": [], "_devices": {}}
@@ -211,12 +225,20 @@ class MarginOptimizer(torch.optim.Optimizer):
         """The state of torch's optimisers, which casts no entry whose key is a text."""
         return self.state
 
+    def _group_defaults(self) -> dict[str, Any]:
+        """Return the options of groups that name none."""
+        return {}
+
     def _trained(self) -> list[torch.nn.Parameter]:
-        return [p for p in self.param_groups[0]["params"] if p.requires_grad]
+        return [p for group in self.param_groups for p in group["params"] if p.requires_grad]
 
     def _make(self) -> tuple[ClosureNetwork, Stepper]:
         network = ClosureNetwork(self._trained(), self._degree, self._n_samples)
-        return network, make_stepper(network, self._settings, self._n_samples)
+        return network, self._method(network)
+
+    def _method(self, network: ClosureNetwork) -> Stepper:
+        """Return the gradient method at its start."""
+        return make_stepper(network, self._settings, self._n_samples)
 
     def _begin(self, closure: Callable[[], Tensor]) -> tuple[ClosureNetwork, Stepper]:
         """Return the method at the weights as they are, or where a loaded state left it."""
@@ -256,7 +278,7 @@ class MarginOptimizer(torch.optim.Optimizer):
 
 
 class _Group(dict[str, Any]):
-    """The one group of parameters, which may have no learning rate."""
+    """A group of parameters, which may have no learning rate."""
 
     def __init__(self, group: dict[str, Any], optimiser: str) -> None:
         super().__init__(group)

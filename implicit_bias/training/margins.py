@@ -12,7 +12,9 @@ most. For K = 2 it is the margin of the difference of both scores.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 __all__ = [
@@ -30,9 +32,10 @@ def are_classes(targets: Tensor) -> bool:
     return targets.ndim == 2
 
 
-def n_margins(targets: Tensor) -> int:
+def n_margins(targets: Tensor | NDArray[np.float64]) -> int:
     """Return how many margins the samples have: n, or n (K - 1) of K classes."""
-    return targets.numel() - (len(targets) if are_classes(targets) else 0)
+    n_samples, *others = targets.shape
+    return n_samples * (others[0] - 1) if others else n_samples
 
 
 def loss_margins(scores: Tensor, targets: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._doors import door
 from .._kinds import is_a, whole_number
-from .._words import LossName, TrainerName
+from .._words import DecayName, LossName, TrainerName, check_word
 from .catalogue import Trainer, check_loss, get_trainer
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ class TrainingSettings:
 
     Parameters
     ----------
-    trainer : {"constant", "normalised", "momentum", "dual", "annealed", "smoothed"}
-        Gradient method. Gradient flow, and full-batch descent in steps small enough, of a
-        homogeneous network that separates the data goes to KKT points of the margin problem [2]_;
-        more is known, or less, of
+    trainer : str
+        Gradient method, a name in `TRAINERS`. Gradient flow, and full-batch descent in steps small
+        enough, of a homogeneous network that separates the data goes to KKT points of the margin
+        problem [2]_; more is known, or less, of
 
         "constant": steps of a given size along the gradient of the mean loss. For linear predictors
         and full batches the direction errs by O(1 / log steps) [3]_; nothing is proved with
@@ -62,16 +62,25 @@ class TrainingSettings:
         take the first two.
     batch_size : int, optional
         Samples a step: each epoch is a new permutation cut into batches, the last one the rest. 0:
-        the full training set in every step, the default and the only choice of all trainers but
-        "constant", since batches that each divide by a loss of their own have another limit.
-        "constant" has 128 by default.
+        the full training set in every step, the default of all but "constant", which has 128, and
+        the only choice of those that divide by the loss, since batches that each divide by one of
+        their own have another limit. So do batches under steps of a norm [9]_, which are taken.
     schedule : tuple of (steps, learning rate), optional
         Phases, one after the other. A rate of None leaves the step size to the trainer; "constant"
         needs numbers, "momentum", "dual", "annealed" and "smoothed" take None alone. By default two
         phases of 1600 steps at 0.04 and 0.01 for "constant", 2000 steps for "annealed", 12000 for
-        "smoothed", 3000 for others.
+        "smoothed", 20000 for steps in a norm, 3000 for others. Steps in a norm begin at their rate
+        and fall, of a network of L layers like t^-p with p = max(1/2, 1 - 1/L) after the first
+        thousand.
     momentum : float
-        Heavy-ball momentum in [0, 1) of "constant" and "normalised".
+        Momentum in [0, 1) of "constant", "normalised", "sign", "spectral" and "coordinate".
+    weight_decay : float
+        lam >= 0 on every weight; 0 is none. It makes the limit finite (`limits.solve_fit`).
+    decay : {"coupled", "decoupled"}
+        "coupled": ``lam ||w||^2 / 2`` is a term of the loss, as of torch.optim.SGD and Adam; of
+        "constant" alone. "decoupled": ``w <- (1 - rate lam) w`` beside every step, as of AdamW;
+        of "constant", for which it is nearly the same, "sign", "signum", "spectral", "coordinate",
+        "muon" and "adam".
     n_checkpoints : int
         Rows of the trajectory at most, spaced logarithmically, the first and last step included.
     random_state : int or numpy Generator
@@ -92,6 +101,12 @@ class TrainingSettings:
     .. [3] D. Soudry et al., "The implicit bias of gradient descent on separable data".
     .. [4] Z. Ji, M. Telgarsky, "Characterizing the implicit bias via a primal-dual analysis".
     .. [5] Z. Ji, N. Srebro, M. Telgarsky, "Fast margin maximization via dual acceleration".
+    .. [6] Z. Fan, M. Schmidt, C. Thrampoulidis, "Implicit bias of spectral descent and Muon on
+       multiclass separable data".
+    .. [7] C. Zhang, D. Zou, Y. Cao, "The implicit bias of Adam on separable data".
+    .. [8] N. Tsilivis, E. Gronich, G. Vardi, J. Kempe, "Flavors of margin: implicit bias of
+       steepest descent in homogeneous neural networks". E. Gronich, G. Vardi, arXiv 2602.16340.
+    .. [9] Li, Tang, Zou, arXiv 2602.11557. Baek, Song, Yun, arXiv 2510.26303.
 
     Examples
     --------
@@ -107,6 +122,8 @@ class TrainingSettings:
     batch_size: int | None = None
     schedule: Phases | None = None
     momentum: float = 0.0
+    weight_decay: float = 0.0
+    decay: DecayName = "coupled"
     n_checkpoints: int = 40
     random_state: int | np.random.Generator = 0
 
@@ -119,6 +136,7 @@ class TrainingSettings:
         object.__setattr__(self, "schedule", phases)
         whole_number("`n_checkpoints`", self.n_checkpoints, least=2)
         check_momentum(self.momentum)
+        _check_decay(self, trainer)
         if not is_a(self.random_state, "Generator"):
             whole_number("random_state", self.random_state, least=0)
         _check_fit(self, trainer)
@@ -235,6 +253,23 @@ def _check_fit(settings: TrainingSettings, trainer: Trainer) -> None:
     if settings.momentum and not trainer.takes_momentum:
         raise ValueError(
             f"trainer {name!r} has a momentum of its own, got momentum={settings.momentum}"
+        )
+
+
+def _check_decay(settings: TrainingSettings, trainer: Trainer) -> None:
+    """Check that the trainer has this form of weight decay."""
+    check_word("decay", settings.decay, DecayName)
+    lam = settings.weight_decay
+    if isinstance(lam, bool) or not isinstance(lam, Real):
+        raise TypeError(f"`weight_decay` must be a number, got {lam!r}")
+    if not 0 <= lam < math.inf:
+        raise ValueError(f"`weight_decay` must be at least 0 and finite, got {lam}")
+    if lam and settings.decay not in trainer.decays:
+        other = " or ".join(f"decay={one!r}" for one in trainer.decays)
+        way = f"give it {other}" if other else "take the trainer 'constant'"
+        raise ValueError(
+            f"trainer {settings.trainer!r} has no {settings.decay} weight decay, got "
+            f"weight_decay={lam}: {way}"
         )
 
 

@@ -10,23 +10,24 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from .._solve import Norm, NormName
 from .batched import per_network
 from .data import GatedData
+from .decay import shrink
+from .margins import n_margins, score_gradient
 from .network_stack import NetworkStack, Rate
 from .steepest_steps import as_matrices, dual_norms, newton_schulz, norms_of, steepest
 from .stepper import log_loss_gradient
 
-__all__ = ["ADAM_BETAS", "AdamDescent", "SteepestDescent"]
+__all__ = ["ADAM_BETAS", "AdamDescent", "Polar", "SteepestDescent"]
 
-# No margin changes by more than this in a step, of a network of one layer and of one of several. Ten
-# times as much tears layers that step by signs between samples before they have directions (frozen
-# ReLU gates, 60 digits, 40,000 steps: 0.59 of the margin, not 0.96), and averages that forget a
-# tenth of themselves in a step would keep their oldest gradients, as the loss falls faster.
+# No margin changes by more than this in a step, of a network of one layer and of one of several.
+# Ten times as much tears layers that step by signs between samples before they have directions
+# (frozen ReLU gates, 60 digits, 40,000 steps: 0.59 of the margin, not 0.96), and averages that
+# forget a tenth in a step would keep their oldest gradients, as the loss falls faster.
 CHANGE, CHANGE_OF_LAYERS = 0.3, 0.03
 # Steps are nearly constant so long, then fall as the theorem has them.
 STEADY = 1000
@@ -56,6 +57,8 @@ class NormalisedSteps:
         A loss of margins.
     norms : sequence of Norm or str
         One a weight of the network.
+    weight_decay : float
+        lam of ``W <- (1 - eta_t lam) W`` before every step.
 
     Attributes
     ----------
@@ -63,8 +66,14 @@ class NormalisedSteps:
         "steps" taken, "first" rates (B,), 0 until they are known, and what a subclass remembers.
     """
 
-    def __init__(self, stack: NetworkStack, kind: str, norms: Sequence[Norm | NormName]) -> None:
-        self._stack, self._kind = stack, kind
+    def __init__(
+        self,
+        stack: NetworkStack,
+        kind: str,
+        norms: Sequence[Norm | NormName],
+        weight_decay: float = 0.0,
+    ) -> None:
+        self._stack, self._kind, self._decay = stack, kind, weight_decay
         self._norms = [Norm.of(norm) for norm in norms]
         self._degree: int = getattr(stack.networks[0], "degree", None) or 1
         self._change = CHANGE if self._degree == 1 else CHANGE_OF_LAYERS
@@ -80,6 +89,8 @@ class NormalisedSteps:
         fallen = (1 + float(self.state["steps"]) / STEADY) ** max(1 / 2, 1 - 1 / self._degree)
         size = (self.state["first"] if rate is None else rate) / fallen
         for weight, direction in zip(self._stack.weights, directions, strict=True):
+            if self._decay:
+                shrink(weight, self._decay, size)
             if isinstance(size, Tensor):
                 weight.sub_(direction * per_network(size, weight))
             else:
@@ -95,13 +106,12 @@ class NormalisedSteps:
 
     def _first_rates(self, batch: GatedData) -> Tensor:
         """Return the rates (B,) at which no margin changes by more than the constant."""
-        stack, n = self._stack, len(batch.y)
+        stack, n = self._stack, n_margins(batch.y)
         largest = self.state["first"].new_zeros(len(stack.weights[0]))
         scores = stack.scores(batch)
-        for sample in np.unique(np.linspace(0, n - 1, min(n, PROBES)).round().astype(int)):
-            chosen = torch.zeros_like(scores)
-            chosen[:, sample] = 1.0
-            gradients = stack.vjp(scores, chosen, keep=True)
+        some = torch.linspace(0, n - 1, min(n, PROBES), device=scores.device).round().long()
+        for chosen in score_gradient(scores.detach()[0], batch.y, some.unique()):
+            gradients = stack.vjp(scores, chosen.expand_as(scores), keep=True)
             largest = torch.maximum(largest, self._over_layers(dual_norms, gradients).sum(0).cpu())
             scores = stack.rescored(scores, batch)
         sizes = self._over_layers(norms_of, stack.weights).amax(0).cpu()
@@ -141,8 +151,9 @@ class SteepestDescent(NormalisedSteps):
         norms: Sequence[Norm | NormName],
         momentum: float = 0.0,
         polar: Polar = "exact",
+        weight_decay: float = 0.0,
     ) -> None:
-        super().__init__(stack, kind, norms)
+        super().__init__(stack, kind, norms, weight_decay)
         self._momentum, self._polar = momentum, polar
         if momentum:
             self.state["scale"] = torch.full_like(self.state["first"], -math.inf)
@@ -186,9 +197,10 @@ class AdamDescent(NormalisedSteps):
         kind: str,
         betas: tuple[float, float] = ADAM_BETAS,
         epsilon: float = 0.0,
+        weight_decay: float = 0.0,
     ) -> None:
         norms: list[NormName] = ["linf"] * len(stack.weights)
-        super().__init__(stack, kind, norms)
+        super().__init__(stack, kind, norms, weight_decay)
         self._betas, self._epsilon = betas, epsilon
         for name in ("average", "square"):
             for i, weight in enumerate(stack.weights):

@@ -36,13 +36,24 @@ def _normalised(stack: NetworkStack, settings: TrainingSettings, n_samples: int)
 def _steepest(stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> Stepper:
     row = get_trainer(settings.trainer)
     momentum = settings.momentum or row.own_momentum
-    return SteepestDescent(stack, settings.loss, row.norms_of(len(stack.weights)), momentum)
+    return SteepestDescent(
+        stack,
+        settings.loss,
+        row.norms_of(len(stack.weights)),
+        momentum,
+        weight_decay=settings.weight_decay,
+    )
 
 
 STEPPERS: Mapping[str, Callable[[NetworkStack, TrainingSettings, int], Stepper]] = MappingProxyType(
     {
         "constant": lambda stack, settings, n: GradientDescent(
-            stack, settings.loss, settings.momentum, logarithmic=False
+            stack,
+            settings.loss,
+            settings.momentum,
+            logarithmic=False,
+            weight_decay=settings.weight_decay,
+            decoupled=settings.decay == "decoupled",
         ),
         "normalised": _normalised,
         "momentum": lambda stack, settings, n: LineSearchDescent(stack, settings.loss, HEAVY_BALL),
@@ -54,7 +65,9 @@ STEPPERS: Mapping[str, Callable[[NetworkStack, TrainingSettings, int], Stepper]]
             stack, settings.loss, n_samples, settings.n_steps
         ),
         **dict.fromkeys(("sign", "spectral", "coordinate", "signum", "muon"), _steepest),
-        "adam": lambda stack, settings, n: AdamDescent(stack, settings.loss),
+        "adam": lambda stack, settings, n: AdamDescent(
+            stack, settings.loss, weight_decay=settings.weight_decay
+        ),
         "newton": lambda stack, settings, n: Newton(stack, settings.loss),
     }
 )

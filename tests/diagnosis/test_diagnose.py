@@ -491,6 +491,9 @@ def spoiled() -> nn.Module:
         (perceptron(D, 5), {"X": np.where(X > 2, np.nan, X)}, "`X`.* finite|`X`.*NaN"),
         (perceptron(D, 5), {"gates": GATES}, "`gates` were given"),
         (ib.GLN(D, 4, 4), {}, "`gates` is None"),
+        (ib.GLN(D, 4, 4), {"gates": np.zeros((N, 3), int)}, "`gates` do not fit `network`"),
+        (ib.GLN(D, 4, 4), {"gates": np.full((N, 4), 9)}, "`gates` do not fit `network`"),
+        (nn.Linear(D, 1, device="meta"), {}, "'weight', which is on the device meta"),
         (perceptron(D, 5), {"X_val": X_VAL}, "`X_val` was given without `y_val`"),
         (perceptron(D, 5), {"loss": "squared"}, "`loss` must be one of 'logistic', 'exponential'"),
         (

@@ -81,7 +81,21 @@ class Limit:
 
 
 def lines_by_label(ax: Axes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    return {line.get_label(): (line.get_xdata(), line.get_ydata()) for line in ax.lines}
+    """Points that are drawn, by the names of their curves: where a value is missing none is."""
+    found = {}
+    for line in ax.lines:
+        x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+        found[line.get_label()] = x[~np.isnan(y)], y[~np.isnan(y)]
+    return found
+
+
+def test_no_line_crosses_what_is_not_known(ax, limit) -> None:
+    ratios = np.array([0.5, np.nan, np.nan, 0.9, 0.99])
+    plot_margin_ratio(trajectory(observed={"margin_ratio": ratios}), limit, ax)
+    (path,) = (line.get_path() for line in ax.lines if line.get_label() == "exact")
+    known, _ = lines_by_label(ax)["exact"]
+    np.testing.assert_array_equal(known, STEPS[[0, 3, 4]])
+    assert np.isnan(path.vertices[1:3, 1]).all()
 
 
 def labels(figure: Figure) -> list[str]:
@@ -253,11 +267,23 @@ def test_a_panel_begins_where_its_quantity_is_known(ax, limit) -> None:
     assert STEPS[1] < ax.get_xlim()[0] < STEPS[2]
 
 
+def test_an_axis_of_less_than_two_powers_of_ten_has_several_labels(limit) -> None:
+    figure = Figure()
+    ax = figure.subplots()
+    late = np.array([0.0, 1, 200, 300, 450])
+    plot_margin_ratio(trajectory(step=late), limit, ax)
+    figure.canvas.draw()
+    low, high = ax.get_xlim()
+    inside = [tick for tick in ax.get_xticks() if low <= tick <= high]
+    texts = [text.get_text() for text in ax.get_xticklabels()]
+    assert inside == [200, 500] and {"200", "500"} <= set(texts)
+
+
 def test_so_does_a_panel_of_several_trainers() -> None:
     figure = run("gln", n_train=40, n_val=10, hidden_units=6, steps=80).figure()
     assert figure is not None
     (ratios,) = (ax for ax in figure.axes if ax.get_ylabel() == RATIO)
-    first = min(line.get_xdata()[0] for line in ratios.lines)
+    first = min(steps[0] for steps, _ in lines_by_label(ratios).values())
     assert first > 1
     assert first / 2 < ratios.get_xlim()[0] < first
 

@@ -52,6 +52,23 @@ def test_to_one_neuron_all_mass_goes_and_signs_count() -> None:
     assert measure_distance(network(W, a), network(W, -a)).distance == pytest.approx(2)
 
 
+def test_units_of_next_to_no_mass_change_it_by_next_to_nothing() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        pair = []
+        for light in (slice(0, 2), slice(2, 4)):
+            W, a = rng.normal(size=(4, 3)), rng.normal(size=4)
+            W /= np.linalg.norm(W, axis=1, keepdims=True)
+            a[light] *= 1e-7
+            pair.append((W, a, np.delete(np.arange(4), np.arange(4)[light])))
+        whole = measure_distance(*(network(W, a) for W, a, _ in pair))
+        heavy = measure_distance(*(network(W[kept], a[kept]) for W, a, kept in pair))
+        # Chords and changes of sign are at most 2, of a light unit's share.
+        shares = sum(1 - np.abs(a[kept]).sum() / np.abs(a).sum() for _, a, kept in pair)
+        assert abs(whole.distance - heavy.distance) <= 4 * shares + 1e-7
+        assert whole.gap < 1e-7
+
+
 def test_functions_of_mass_one_differ_on_the_unit_ball_by_no_more_than_the_distance() -> None:
     rng = np.random.default_rng(1)
     for seed in range(5):

@@ -147,6 +147,11 @@ CASES: dict[str, Case] = {
     "mixed labels": exits(0.3, SOME_LABELS, TEACHER),
     "unit features": margins(programs.UnitFeatures(2), np.hstack([MIRRORED, X])),
     "relu": hinges(),
+    "weight decay": Case(
+        programs.WeightDecay("logistic", "l1", penalty=0.01), (X, Y, GATES),
+        lambda: ib.limits.solve_fit(X, Y, GATES, norm="l1", penalty=0.01).require().objective,
+        "zeta", EXPONENTIAL,
+    ),
     "norm": Case(
         programs.GLNNorm(), (FAMILY,),
         lambda: float(gln_norm(FAMILY)), "zeta", CONES,

@@ -79,6 +79,7 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
     "local limit": local_limit,
     "local limit, ReLU": relu_local_limit,
     "diagonal": lambda: ib.limits.solve_diagonal(X[:3], Y[:3], np.ones(D)),
+    "fit": lambda: ib.limits.solve_fit(X, Y, GATES, penalty=0.01),
     "alignment": alignment,
     "transport": transport,
     "interval": lambda: ib.limits.certify_depth3(Y, LAYERS, widths=(2, 2)),

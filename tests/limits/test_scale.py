@@ -49,6 +49,10 @@ SOLVES: dict[str, Callable[[float], object]] = {
     ],
     # The start is that of coefficients that scale as 1 / s.
     "solve_diagonal": lambda s: ib.limits.solve_diagonal(s * X[:4], Y[:4], s**-0.5 * np.ones(D)),
+    # What is penalised scales as 1 / s, as the barrier's decay and resolution do.
+    "solve_fit": lambda s: ib.limits.solve_fit(s * X, Y, GATES, penalty=0.01 * s),
+    "solve_fit_path": lambda s: ib.limits.solve_fit_path(s * X, Y, GATES, penalties=[0.1 * s])[0],
+    "solve_adamw": lambda s: ib.limits.solve_adamw(s * X, Y, weight_decay=2 * s, eps=0.01 * s),
     "solve_kernel_svm": lambda s: ib.solve_kernel_svm(s**2 * (X @ X.T + UNIT / 10), Y),
     "solve_limit": lambda s: ib.limits.solve_limit(ib.programs.HardMarginSVM(), s * X, Y),
     "solve_path": lambda s: ib.limits.solve_path(

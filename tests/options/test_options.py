@@ -220,6 +220,10 @@ def test_defaults_are_the_model_s_and_the_trainer_s() -> None:
     assert (published.hidden_units, published.contexts, published.cutoffs) == (10, 2, "median")
     own = MODELS["relu"].choose()
     assert (own.trainer, own.steps, own.hidden_units) == ("smoothed", (3000,), 50)
+    heads = MODELS["heads"].choose(trainer="constant")
+    assert (heads.steps, heads.learning_rate, heads.batch_size) == ((2000,), (), 0)
+    assert heads.momentum == 0.98 == MODELS["heads"].choose(trainer="constant", share=1.0).momentum
+    assert MODELS["heads"].choose(trainer="constant", steps=(500,)).learning_rate == ()
     steps = MODELS["relu"].choose(trainer="constant")
     assert (steps.steps, steps.learning_rate, steps.momentum) == ((1600, 1600), (0.04, 0.01), 0.9)
     other = MODELS["relu"].choose(trainer="momentum", seed=3)

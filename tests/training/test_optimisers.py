@@ -39,7 +39,35 @@ METHODS: dict[str, tuple[Make, dict[str, Any]]] = {
         {"trainer": "normalised"},
     ),
     "dual": (lambda p: optim.Dual(p, n_samples=N), {}),
+    "sign": (
+        lambda p: optim.SteepestDescent(p, norm="linf", degree=2, n_samples=N, lr=0.03),
+        {"schedule": ((60, 0.03),)},
+    ),
+    "spectral": (
+        lambda p: optim.SteepestDescent(
+            p, norm="spectral", momentum=0.5, degree=2, n_samples=N, lr=0.1
+        ),
+        {"schedule": ((60, 0.1),), "momentum": 0.5},
+    ),
+    "muon": (
+        lambda p: optim.SteepestDescent(
+            _muon_groups(p), norm="spectral", momentum=0.9, degree=2, n_samples=N, lr=0.05
+        ),
+        {"schedule": ((60, 0.05),)},
+    ),
+    "adam": (lambda p: optim.Adam(p, degree=2, n_samples=N, lr=0.03), {"schedule": ((60, 0.03),)}),
+    "sign, automatic": (
+        lambda p: optim.SteepestDescent(
+            p, norm="linf", momentum=0.5, degree=2, n_samples=N, loss="exponential"
+        ),
+        {"trainer": "sign", "momentum": 0.5, "loss": "exponential", "schedule": ((1500, None),)},
+    ),
 }
+
+
+def _muon_groups(weights: Any) -> list[dict[str, Any]]:
+    *hidden, head = weights
+    return [{"params": hidden}, {"params": [head], "norm": "linf"}]
 
 
 def network_for(name: str, dtype: torch.dtype = torch.float64) -> torch.nn.Module:
@@ -71,7 +99,7 @@ def test_an_optimiser_takes_the_steps_of_train_to_the_bit(name, dtype) -> None:
     if name.startswith("normalised"):
         keywords["trainer"] = "normalised"
     trajectory = train(ours, X, Y, CONTEXTS, settings=TrainingSettings(**keywords))
-    steps(theirs, make(theirs.parameters()), 60)
+    steps(theirs, make(theirs.parameters()), int(trajectory.step[-1]))
     assert same(ours, theirs)
     assert trajectory.smallest_margin[-1] > 0
 

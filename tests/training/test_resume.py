@@ -50,6 +50,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "momentum": {"trainer": "momentum", "schedule": ((60, None),)},
     "annealed": {"trainer": "annealed", "schedule": ((60, None),)},
     "dual": {"trainer": "dual", "schedule": ((60, None),)},
+    "sign": {"trainer": "sign", "schedule": ((60, None),), "batch_size": 7},
+    "muon": {"trainer": "muon", "schedule": ((60, None),)},
+    "adam": {"trainer": "adam", "schedule": ((60, None),)},
 }  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def test_a_trainer_alone_begins_from_its_own_row_of_the_catalogue(trainer) -> No
     ("kwargs", "message"),
     [
         ({"loss": "hinge"}, r"`loss` must be one of \['cross-entropy', 'excess', 'exponential'"),
-        ({"trainer": "adam"}, r"`trainer` must be one of \['annealed'"),
+        ({"trainer": "sgd"}, r"`trainer` must be one of \['adam', 'annealed'"),
         ({"batch_size": -1}, "`batch_size` must be at least 0"),
         ({"schedule": ((2**53, 0.1), (1, 0.1))}, "together at most 9007199254740992"),
         ({"schedule": ()}, "`schedule` must be pairs .*; got none"),
@@ -75,6 +75,7 @@ def test_a_trainer_alone_begins_from_its_own_row_of_the_catalogue(trainer) -> No
             "numbers in every phase or None in every phase",
         ),
         ({"trainer": "annealed", "momentum": 0.5}, "has a momentum of its own"),
+        ({"trainer": "signum", "momentum": 0.5}, "has a momentum of its own"),
         ({"trainer": "annealed", "loss": "squared"}, "logarithm of the loss, which 'squared' has"),
     ],
 )

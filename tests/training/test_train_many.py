@@ -60,6 +60,9 @@ TRAINERS: dict[str, dict[str, Any]] = {
     "momentum": {"trainer": "momentum", "schedule": ((30, None),)},
     "annealed": {"trainer": "annealed", "schedule": ((25, None),)},
     "dual": {"trainer": "dual", "schedule": ((30, None),)},
+    "spectral": {"trainer": "spectral", "schedule": ((30, None),)},
+    "signum": {"trainer": "signum", "schedule": ((30, 0.01),)},
+    "adam": {"trainer": "adam", "schedule": ((30, None),)},
 }  # fmt: skip
 
 

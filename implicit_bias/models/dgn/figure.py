@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...data.arrays import Floats
-from ...drawing.figures import STEPS, Panel, legend_above
+from ...drawing.figures import Panel, legend_above
 from ...drawing.palette import BLACK, SERIES
-from ...drawing.runs import plot_growth
+from ...drawing.runs import plot_growth, step_axis
 from ...kernels.regression import KernelRegression
 from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
@@ -85,7 +85,9 @@ def plot_law(
     """Distance of the errors from those of descent on the constant kernel, at every scale."""
     first = float(np.linalg.norm(regression.start))
     away = [one.observed["errors"] - regression.after(one.step, rate) for _, one in runs]
-    values = [np.linalg.norm(one, axis=1) / first for one in away]
+    # Both begin with the same errors: what is left of them there is rounding, a log axis's 0.
+    values = [np.where(one.step > 0, np.linalg.norm(off, axis=1) / first, 0.0)
+              for off, (_, one) in zip(away, runs, strict=True)]  # fmt: skip
     return _by_scale(ax, runs, values, "errors off (I - eta K)^N e0")
 
 
@@ -180,23 +182,23 @@ def _curves(
     ax: Axes, curves: Sequence[tuple[str, Floats, Floats] | None], label: str, last: float
 ) -> Axes:
     """Draw named values over steps up to `last` where they are positive, in colours by number."""
+    first = last
     for index, one in enumerate(curves):
         if one is not None:
             name, step, values = one
             color, shown = SERIES[index % len(SERIES)], values > 0
-            ax.plot(step[shown], values[shown], color=color, marker=".", label=name)
+            first = min([first, *step[shown][:1]])
+            values = np.where(shown, values, np.nan)
+            ax.plot(step, values, color=color, marker=".", label=name)
     ax.set_yscale("log")
     ax.set_ylabel(label)
-    return _log_steps(ax, last)
+    return _log_steps(ax, last, first)
 
 
 def _start(index: int) -> str:
     return f"start {index + 1}"
 
 
-def _log_steps(ax: Axes, last: float) -> Axes:
-    ax.set_xscale("symlog", linthresh=1)
-    ax.set_xlim(-0.15, 1.5 * max(last, 1.0))
-    ax.set_xlabel(STEPS)
+def _log_steps(ax: Axes, last: float, first: float = 0.0) -> Axes:
     legend_above(ax)
-    return ax
+    return step_axis(ax, last, first=first)

@@ -16,7 +16,7 @@ from .losses import centred, get_student_loss
 
 __all__ = ["distillation_flow"]
 
-# The flow of more layers is this one's to four digits, and takes steps in proportion to their number.
+# The flow of more layers is this one's to four digits and takes steps in proportion to their count.
 MOST_LAYERS = 10_000
 MOST_EVALUATIONS = 500_000  # of the velocity, some ten seconds
 

@@ -99,7 +99,7 @@ def plot_path_density(X: Floats, y: Floats, gates: Floats, widths: Sequence[int]
         for label, color, name in kinds:
             chosen = shown & (y == label)
             ax.plot(angle[chosen], density[chosen], ".", color=color, label=name)
-        ax.set(xlabel="angle", ylabel="log10 of open paths")
+        ax.set(xlabel="angle, degrees", ylabel="log10 of open paths")
     else:
         parts = [density[shown & (y == label)] for label, _, _ in kinds]
         names, colors = [name for *_, name in kinds], [color for _, color, _ in kinds]

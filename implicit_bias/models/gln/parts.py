@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
-from ...runs.parts import Parts
+from ...runs.decay_programs import Layers
+from ...runs.parts import JointParts, Parts, n_outputs, norms_of_trainers
 from ...runs.setup import start
 from .formulation import SVMGLN
 from .l2 import SVML2
-from .shallow import ContextSVMs
+from .shallow import ContextSVMs, context_columns
 
 if TYPE_CHECKING:
     from ...networks.gln import GLN
@@ -27,7 +28,12 @@ __all__ = ["gln", "gln_l2", "shallow_gln"]
 def gln(options: GLNOptions) -> Parts:
     """The GLN beside its limit."""
     return Parts(
-        SVMGLN(options.contexts), _deep(options), "GLN", _contexts(options), size=_size(options)
+        SVMGLN(options.contexts),
+        _deep(options),
+        "GLN",
+        _contexts(options),
+        size=_size(options),
+        decay=Layers(2, gated=True, n_contexts=options.contexts),
     )
 
 
@@ -50,9 +56,34 @@ def shallow_gln(options: GLNOptions) -> Parts:
         """Return an untrained network for a training sample."""
         from ...networks.shallow_gln import ShallowGLN
 
-        return ShallowGLN(sample.X.shape[1], sample.gates, **start(options, seed))
+        contexts = sample.gates
+        return ShallowGLN(
+            sample.X.shape[1], contexts, n_outputs=n_outputs(sample), **start(options, seed)
+        )
 
-    return Parts(ContextSVMs(), network, "shallow GLN", _contexts(options), size=_size(options))
+    joint = _joint(options, network)
+    return Parts(
+        ContextSVMs(), network, "shallow GLN", _contexts(options), joint=joint, size=_size(options)
+    )
+
+
+def _joint(options: GLNOptions, network: Callable[[Sample, int], ShallowGLN]) -> JointParts | None:
+    """Return the program of all classes at once, of gradient descent."""
+    if options.classes != "joint" or norms_of_trainers(options, 1) != ("l2",):
+        return None
+    return JointParts(
+        norm="l2",
+        name="multi-class SVM by context",
+        program="min (sum_g ||B_g||_F^2)^(1/2)  s.t.  <b_g(n),y(n) - b_g(n),k, x_n> >= 1 for k != "
+        "y(n)",
+        theorem="directional limit of a shallow GLN of K classes under softmax is the multi-class "
+        "hard-margin SVM of every global context, as it is linear in its weights (Ravi, Scott, "
+        "Soudry and Wang, The implicit bias of gradient descent on separable multiclass data)",
+        source="Ravi, Scott, Soudry and Wang 2024",
+        network=network,
+        network_name="shallow GLN",
+        gates=context_columns,
+    )
 
 
 def _size(options: GLNOptions) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
@@ -85,6 +86,23 @@ class GlobalContextColumns:
         row = np.full(len(distinct), len(table))
         row[which[: len(table)]] = np.arange(len(table))
         return row[which[len(table) :]]
+
+
+def context_columns(contexts: Array) -> Callable[[Array], NDArray[np.int64]]:
+    """Return a function of contexts (n, H): columns (n, G), one at the sample's global context.
+
+    An input in a global context that these training contexts have not has zeros. The columns are
+    those of the distinct rows in descending order, so that a `ShallowGLN` that is given columns for
+    contexts has its predictors in the order of the columns.
+    """
+    distinct, _ = _global_contexts(contexts)
+    columns = GlobalContextColumns(distinct[::-1])
+    places = np.arange(len(distinct))
+
+    def of(given: Array) -> NDArray[np.int64]:
+        return (columns.rows(given)[:, None] == places).astype(np.int64)
+
+    return of
 
 
 @result()

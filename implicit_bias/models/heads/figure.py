@@ -21,6 +21,8 @@ __all__ = ["plot_accuracy", "plot_angles", "plot_margins"]
 
 def plot_accuracy(ax: Axes, found: HeadsComparison) -> Axes:
     """Draw held-out accuracy over exits, of heads and of the averages of the first of them."""
+    from matplotlib.ticker import PercentFormatter
+
     layers = [one.exit for one in found.exits]
     for name, color in (("limit", BLUE), ("network", VERMILLION)):
         states = [getattr(one, name) for one in found.exits]
@@ -31,6 +33,7 @@ def plot_accuracy(ax: Axes, found: HeadsComparison) -> Axes:
             markerfacecolor="none", label=f"{known}, averaged",
         )  # fmt: skip
     ax.set_ylabel(TABLE["val_accuracy"].label)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     return _by_exit(ax, layers)
 
 

@@ -109,8 +109,9 @@ MODELS = (
         },
         # Hard labels alone: 2000 constant steps come to margin ratios of 0.5 to 0.7, these to 0.97.
         variants={
-            ("trainer", "constant"): {"steps": (2000,), "momentum": 0.98},
             ("share", 1.0): {"trainer": "momentum", "steps": (2000,), "momentum": 0.0},
+            # Named again: what a trainer begins from elsewhere is not for it.
+            ("trainer", "constant"): {"trainer": "constant", "steps": (2000,), "momentum": 0.98},
         },
         provable=False,
         holds=Holds(

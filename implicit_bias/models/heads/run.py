@@ -270,9 +270,13 @@ def _evidence(
     if points:
         farthest = max(points, key=lambda one: one.error)
         near["limit_error"] = farthest.error
+        path = paths[found.exits.index(farthest)]
+        way = "more `--steps`"
+        if path.log_loss[-1] > path.log_loss[0]:  # the steps lead away from the minimiser
+            way = "a smaller `--learning-rate`"
         reason = (
             f"exit {farthest.exit} is the farthest: its loss is {farthest.excess:.1e} above the "
-            "least, so give more `--steps`"
+            f"least, so give {way}"
         )
     apart = [path for path, one in zip(paths, found.exits, strict=True) if one.kind == "direction"]
     return Evidence(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...options.fields import (
+    DECAYED,
     EVERY_CLASS,
     ClassOptions,
+    DecayOptions,
     SolverOptions,
     StartOptions,
     TrainerOptions,
@@ -28,7 +30,7 @@ __all__ = ["MODELS"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearOptions(TrainerOptions, StartOptions, SolverOptions, ClassOptions):
+class LinearOptions(TrainerOptions, DecayOptions, StartOptions, SolverOptions, ClassOptions):
     """Data, a solver and a trainer."""
 
 
@@ -39,15 +41,18 @@ class DeepLinearOptions(UnitOptions, LinearOptions):
     depth: int = option(3, "Linear layers.", least=1)
 
 
+JOINT = {"classes": ("joint",)}
 START = Premise(
     name="a start below the loss of zero weights",
     text="the start has no larger loss than weights of 0, and is no saddle",
     known="measured",
+    unless=JOINT,
 )
 SPAN = Premise(
     name="support vectors span",
     text="the support vectors span the inputs, as far as the samples do",
     known="measured",
+    unless=JOINT,
 )
 UNGATED = {"gating": "a linear network has no gates; take gln or frelu for gates that are given"}
 MODELS = (
@@ -62,7 +67,7 @@ MODELS = (
         parts=f"{__package__}.parts:deep_linear",
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "annealed"},
-        variants=EVERY_CLASS,
+        variants={**EVERY_CLASS, ("classes", "joint"): {"depth": 2}, **DECAYED},
         holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
     ),
     Model(
@@ -76,7 +81,7 @@ MODELS = (
         parts=f"{__package__}.parts:linear",
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "dual"},
-        variants=EVERY_CLASS,
+        variants={**EVERY_CLASS, **DECAYED},
         holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
     ),
 )

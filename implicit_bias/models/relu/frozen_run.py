@@ -144,6 +144,9 @@ def _side(machine: MachineComparison) -> Side:
 def _evidence(parts: PartlyTrained, limit: FReLULimit, comparison: FrozenComparison) -> Evidence:
     """Return the evidence on the copy, whose limit a theorem names."""
     machine, after = comparison.machine, parts.after
+    lacking = "" if after is None else unseparated(after)
+    if limit.status is Status.NOT_SEPARABLE:
+        lacking = "proved: no network with these gates separates these samples"
     residual = TABLE["kkt_residual"].said(comparison.kkt_residual)
     known: dict[str, Any] = {} if after is None else {
         "smallest_margin": float(after.smallest_margin[-1]), "diverged": divergence(after),
@@ -152,8 +155,7 @@ def _evidence(parts: PartlyTrained, limit: FReLULimit, comparison: FrozenCompari
         status=limit.status,
         near={"margin_ratio": machine.margin_ratio},
         beside={"agreement": machine.agreement},
-        reason=("" if after is None else unseparated(after))
-        or f"the weights are not stationary yet: {residual}",
+        reason=lacking or f"the weights are not stationary yet: {residual}",
         network=COPY,
         **known,
     )

@@ -155,12 +155,33 @@ def test_gates_in_which_the_data_are_not_separable_are_reported_with_3() -> None
     assert found["separable in frozen gates"] is False
 
 
+def test_a_row_has_all_machines_beside_the_network() -> None:
+    given = digits()
+    found = ib.run("relu", **given, hidden_units=H, steps=300, seed=0)
+    row, w1 = found.row(), found.network.w1.detach().numpy()
+    Z, y = given["X_val"] @ w1.T, given["y_val"]
+    with torch.no_grad():
+        network = found.network(torch.tensor(given["X_val"])).numpy()
+    limit = found.limit
+    scores = {
+        "hl": limit["hl"].predictor(np.maximum(Z, 0)),
+        "lc": limit["lc"].predictor(given["X_val"], (Z >= 0).astype(float)),
+    }
+    for key, own in scores.items():
+        assert row[f"{key}_status"] == "SOLVED" and row[f"{key}_gap"] == limit[key].gap < 1e-8
+        assert row[f"{key}_error"] == np.mean(own * y <= 0)
+        assert row[f"{key}_agreement"] == np.mean(np.sign(own) == np.sign(network))
+        assert 0 < row[f"{key}_margin_ratio"] <= 1
+    assert (row["lc_error"], row["lc_agreement"]) == (row["error_limit"], row["agreement"])
+    assert len({row["rc_error"], row["hl_error"], row["gates_only_error"]}) > 1
+
+
 # What is told
 
 
 def test_every_table_names_what_it_is_about_within_the_width() -> None:
     found = report()
-    network, local, machines, neurons, frozen = found.tables
+    network, local, machines, frozen, neurons = found.tables
     assert local.columns == ("", "value") and "certified local optimum" in local.title
     assert neurons.columns == ("", "SVM-LC", "local limit") and neurons.title.startswith(
         "neurons of the network"
@@ -213,9 +234,9 @@ def test_the_picture_has_the_maps_of_the_plane_and_the_freeze() -> None:
     shallow, plane = axes(), axes(data="quadrants", depth=3)
     assert list(shallow)[-6:] == [
         gates,
-        next(title for title in shallow if title.startswith("local limit: ")),
-        *(f"{name}: where it bends" for name in ("network", "SVM-LC", "local limit")),
+        next(title for title in shallow if ", gap " in title),
         "frozen copy: 1 - margin ratio",
+        *(f"{name}: where it bends" for name in ("network", "SVM-LC", "local limit")),
     ]
     legend = shallow[gates].get_legend().get_texts()
     assert [text.get_text() for text in legend] == ["a copy freezes them at 50"]

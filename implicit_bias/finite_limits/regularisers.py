@@ -1,0 +1,124 @@
+"""Regularisers of a fit with their conjugates: penalty, ridge, ball, and the barrier of AdamW."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._solve import Norm
+from ..data.arrays import Floats
+
+__all__ = ["Ball", "Barrier", "Interpolation", "Penalty", "Regulariser", "Ridge"]
+
+
+class Regulariser(ABC):
+    """A convex function R of coefficients."""
+
+    @abstractmethod
+    def value(self, B: Floats) -> float:
+        """Return R(B)."""
+
+    def pulled(self, B: Floats) -> Floats:
+        """Return coefficients where R is finite, B itself where it is."""
+        return B
+
+    def scale(self, V: Floats) -> float:
+        """Return the largest factor up to 1 that brings V into the domain of R*."""
+        return 1.0
+
+    @abstractmethod
+    def conjugate(self, V: Floats) -> float:
+        """Return R*(V) of a V in its domain."""
+
+
+@dataclass(frozen=True)
+class Penalty(Regulariser):
+    """``lam N(B)``."""
+
+    norm: Norm
+    lam: float
+
+    def value(self, B: Floats) -> float:
+        """Return ``lam N(B)``."""
+        return self.lam * float(self.norm.value(B))
+
+    def scale(self, V: Floats) -> float:
+        """Return ``min(1, lam / N*(V))``, rounded down."""
+        size = float(self.norm.dual.above(V))
+        return 1.0 if size <= self.lam else self.lam / size
+
+    def conjugate(self, V: Floats) -> float:
+        """Return 0."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Interpolation(Penalty):
+    """``N(B)`` over interpolating coefficients: the penalty of weight 1 with F an equality."""
+
+
+@dataclass(frozen=True)
+class Ridge(Regulariser):
+    """``lam ||B||^2 / 2``."""
+
+    lam: float
+
+    def value(self, B: Floats) -> float:
+        """Return ``lam ||B||^2 / 2``."""
+        return self.lam * float(np.sum(B**2)) / 2
+
+    def conjugate(self, V: Floats) -> float:
+        """Return ``||V||^2 / (2 lam)``."""
+        return float(np.sum((V / math.sqrt(self.lam)) ** 2)) / 2
+
+
+@dataclass(frozen=True)
+class Ball(Regulariser):
+    """The constraint ``N(B) <= radius``."""
+
+    norm: Norm
+    radius: float
+
+    def value(self, B: Floats) -> float:
+        """Return 0; B is pulled into the ball first."""
+        return 0.0
+
+    def pulled(self, B: Floats) -> Floats:
+        """Return B shrunk into the ball."""
+        size = float(self.norm.value(B))
+        return B if size <= self.radius else B * (self.radius / size)
+
+    def conjugate(self, V: Floats) -> float:
+        """Return ``radius N*(V)``."""
+        return self.radius * float(self.norm.dual.value(V))
+
+
+@dataclass(frozen=True)
+class Barrier(Regulariser):
+    """``(eps / lam) sum_i (-lam |w_i| - log(1 - lam |w_i|))``.
+
+    Its conjugate is ``(1 / lam) sum_i (|v_i| - eps log(1 + |v_i| / eps))``.
+    """
+
+    lam: float
+    eps: float
+
+    def value(self, B: Floats) -> float:
+        """Return the barrier, infinite outside of the box."""
+        u = self.lam * np.abs(B)
+        if not np.all(u < 1):
+            return math.inf
+        return self.eps / self.lam * float(np.sum(-u - np.log1p(-u)))
+
+    def pulled(self, B: Floats) -> Floats:
+        """Return B shrunk strictly into the box."""
+        largest = self.lam * float(np.max(np.abs(B), initial=0.0))
+        return B if largest < 1 else B * ((1 - 1e-12) / largest)
+
+    def conjugate(self, V: Floats) -> float:
+        """Return the sum over the entries of V."""
+        v = np.abs(V)
+        return float(np.sum(v - self.eps * np.log1p(v / self.eps))) / self.lam

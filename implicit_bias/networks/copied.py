@@ -1,0 +1,86 @@
+"""Networks with several units behind each gate, as functions of the gates' coefficients."""
+
+from __future__ import annotations
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from .._doors import door
+from .frelu import FReLU
+from .weights import as_tensor
+
+__all__ = ["CopiedUnits"]
+
+
+class CopiedUnits(torch.nn.Module):
+    r"""Frozen-gate network with several units behind each gate.
+
+    With K outputs a lone unit has coefficients :math:`a_h w_h^\top` of rank one behind its gate;
+    enough copies have any matrix :math:`Z_h` there, and the shortest weights of two layers then
+    cost :math:`\|w\|^2 / 2 = \sum_h \|Z_h\|_*`, the sum of nuclear norms.
+
+    Parameters
+    ----------
+    network : FReLU
+        Of H times `copies` units, those of a gate beside each other, and K >= 2 outputs.
+    copies : int
+        Units of each gate; K of them have any matrix.
+
+    Raises
+    ------
+    ValueError
+        If the units are not so many for each gate, or there is one output.
+
+    Examples
+    --------
+    >>> network = ib.networks.CopiedUnits(ib.FReLU(4, 6, n_outputs=3), copies=3)
+    >>> network.zeta().shape, network.unit_norms().shape, network.degree
+    (torch.Size([2, 3, 4]), torch.Size([2]), 2)
+    """
+
+    @door()
+    def __init__(self, network: FReLU, copies: int) -> None:
+        super().__init__()
+        if copies < 1 or network.n_units % copies or network.n_outputs < 2:
+            raise ValueError(
+                f"`network` has {network.n_units} units and {network.n_outputs} outputs: give "
+                f"{copies} units for each gate, and two outputs at least"
+            )
+        self.network, self.copies = network, copies
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity in all weights: the number of layers."""
+        return self.network.degree
+
+    @door()
+    def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
+        """Check gates (n, H) once and place them in the dtype and on the device of the weights.
+
+        Raises
+        ------
+        ValueError
+            If their shape is wrong or one of them is neither 0 nor 1.
+        """
+        every = as_tensor(gates).repeat_interleave(self.copies, dim=-1)
+        return self.network.prepare(every)[:, :: self.copies]
+
+    def forward(self, X: Tensor, gates: Tensor) -> Tensor:
+        """Return the scores (n, K) of X (n, D) under gates (n, H)."""
+        scores: Tensor = self.network(X, gates.repeat_interleave(self.copies, dim=1))
+        return scores
+
+    def zeta(self) -> Tensor:
+        """Return the coefficients (H, K, D) of every gate, sums over its units."""
+        zeta = self.network.zeta()
+        return zeta.view(-1, self.copies, *zeta.shape[1:]).sum(1)
+
+    def unit_norms(self) -> Tensor:
+        """Return the nuclear norms (H,) of the gates' coefficients."""
+        values: Tensor = torch.linalg.svdvals(self.zeta())
+        return values.sum(-1)
+
+    def imbalance(self) -> Tensor:
+        """Return ``||incoming||^2 - ||outgoing||^2`` of all hidden units."""
+        return self.network.imbalance()

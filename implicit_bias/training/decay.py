@@ -1,0 +1,18 @@
+"""Decoupled weight decay: weights shrink beside the step that a method takes."""
+
+from __future__ import annotations
+
+import torch
+
+from .batched import per_network
+from .network_stack import Rate
+
+__all__ = ["shrink"]
+
+
+def shrink(weight: torch.Tensor, weight_decay: float, rate: Rate) -> None:
+    """Multiply weights (B, ...) in place by ``1 - rate weight_decay``."""
+    if isinstance(rate, torch.Tensor):
+        weight.sub_(weight * per_network(rate * weight_decay, weight))
+    else:
+        weight.mul_(1 - (rate or 0.0) * weight_decay)
