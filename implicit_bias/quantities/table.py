@@ -115,7 +115,6 @@ _RISK = _column(
 )
 
 
-
 def _of_machine(key: str, name: str, *, ratio: bool = False) -> tuple[Quantity, ...]:
     """Return the columns of a machine that stands in for a ReLU network."""
     return (
