@@ -231,6 +231,25 @@ MEASURED: tuple[Quantity, ...] = (
     ),
     _KKT_RESIDUAL,
     _column(
+        "norm", "norm of the coefficients", "Norm that the trainer induces on them.", type="string"
+    ),
+    _column(
+        "certified_ratio",
+        "margin ratio, certified by the loss weights",
+        "Margin of the network per unit of its trainer's norm over the least of the upper bounds "
+        "that the weights of its loss proved on the way: at most 1.",
+        ".4f",
+        ideal=1.0,
+    ),
+    _column(
+        "kkt_ratio",
+        "KKT ratio in the norms of the layers, at least",
+        "Certified lower bound of the least norm of the linearised margin problem over the norm of "
+        "the weights: 1 at a KKT point in these norms.",
+        ".4f",
+        ideal=1.0,
+    ),
+    _column(
         "kkt_complementarity",
         "KKT complementarity, multipliers beyond the margin",
         "Mean distance of samples beyond the smallest margin, weighted by their multipliers: 0 at "
