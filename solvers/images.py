@@ -13,7 +13,7 @@ from .checks import require_array, require_count, require_finite, require_shape
 from .design import GatedDesign
 from .programs import MaxMarginProgram
 
-__all__ = ["GatedRows", "Image", "Map", "RelativeMargins", "Rows", "dense"]
+__all__ = ["GatedRows", "Image", "Map", "RelativeMargins", "Rows", "dense_rows"]
 
 Floats = NDArray[np.float64]
 
@@ -59,8 +59,18 @@ class Image(Map, Protocol):
         """Write the margins as those of a gated design of one group: V (J, D) is B in C order."""
 
 
-def dense(image: Image) -> Floats:
-    """Matrix (m, size) of an image."""
+def dense_rows(image: Image) -> Floats:
+    """Multiply an image out.
+
+    Parameters
+    ----------
+    image : Image
+
+    Returns
+    -------
+    (m, size) array
+        One row a margin, coefficients in C order.
+    """
     program = image.standard()
     Z, X = program.design.Z * program.y[:, None], program.design.X
     return np.asarray(np.reshape(Z[:, :, None] * X[:, None, :], (image.n_rows, -1)))
@@ -171,7 +181,7 @@ class GatedRows:
 
     def gram(self, weights: Floats) -> Floats:
         """Matrix `A' diag(weights) A`."""
-        rows = dense(self)
+        rows = dense_rows(self)
         return (rows * weights[:, None]).T @ rows
 
     def absolute(self) -> GatedRows:

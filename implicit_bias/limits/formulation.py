@@ -92,11 +92,11 @@ class Formulation(LiteralProgram, Generic[LimitT]):
             )
         return limit.zeta.reshape(shape)
 
-    def solve(self, program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solution:
+    def _solve(self, program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solution:
         """Solve a `program` under the keywords of `Solving`."""
         return solve_program(program, **solving)
 
-    def conclude(
+    def _conclude(
         self,
         program: MaxMarginProgram,
         primal: Array,
@@ -124,7 +124,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
                 f"`X` has {program.n_samples} rows, and the limit multipliers of "
                 f"{len(limit.dual)} samples: give the data that it was solved on"
             )
-        solution = self.conclude(
+        solution = self._conclude(
             program,
             as_float64(self.coefficients(limit, program), like=program.y),
             as_float64(limit.dual, like=program.y),
@@ -274,7 +274,7 @@ def solve_limit(
     ('SOLVED', [0.5, -1.0])
     """
     program = formulation.program(X, y, gates)
-    return formulation.limit(program, formulation.solve(program, **solving), gates)
+    return formulation.limit(program, formulation._solve(program, **solving), gates)
 
 
 def solve_program(program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solution:

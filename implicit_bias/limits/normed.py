@@ -60,16 +60,16 @@ class NormedFormulation(Formulation[LimitT]):
         """True if the norm is that of gradient descent."""
         return Norm.of(self.norm) == Norm.of(self.OWN)
 
-    def solve(self, program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solution:
+    def _solve(self, program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solution:
         """Solve a `program` in the formulation's norm."""
         if self.is_own:
-            return super().solve(program, **solving)
+            return super()._solve(program, **solving)
         default = {"solver": solver_of(Norm.of(self.norm))}
         solver, settings = chosen(**(default | solving))  # type: ignore[arg-type]
         found = solve_norm(self._matrix_program(program), solver=solver, settings=settings)
         return self._read(program, found)
 
-    def conclude(
+    def _conclude(
         self,
         program: MaxMarginProgram,
         primal: Array,
@@ -83,7 +83,7 @@ class NormedFormulation(Formulation[LimitT]):
         """Certify points of a `program` in the formulation's norm."""
         how = {"tol": tol, "iterations": iterations, "seconds": seconds, "solver": solver}
         if self.is_own:
-            return super().conclude(program, primal, dual, **how)  # type: ignore[arg-type]
+            return super()._conclude(program, primal, dual, **how)  # type: ignore[arg-type]
         matrix = self._matrix_program(program)
         B = np.asarray(to_numpy(primal)).reshape(matrix.image.shape)
         found = conclude_norm(matrix, B, np.asarray(to_numpy(dual)), **how)  # type: ignore[arg-type]
