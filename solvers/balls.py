@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .images import Floats
-from .norms import Norm
+from .norms import Norm, blocks_of
 
 __all__ = ["Blocks", "Cone", "Linearised", "bordered", "is_largest", "takes"]
 
@@ -49,7 +49,7 @@ class Blocks:
     def of(cls, norm: Norm, shape: tuple[int, ...]) -> Blocks:
         """Find the blocks of coefficients of this shape."""
         index = np.arange(int(np.prod(shape))).reshape(shape)
-        stack = np.asarray(norm.stacked("B", index))
+        stack = np.asarray(blocks_of(norm, index))
         return cls(stack.reshape(len(stack), 1, -1) if norm.inside == "l2" else stack)
 
     @property
