@@ -160,8 +160,10 @@ def test_a_run_with_decoupled_decay_uses_its_ball() -> None:
         ("linear", {"loss": "exponential"}, "`loss` 'exponential'"),
         ("linear", {"decoupled": True, "trainer": "constant", "batch_size": 0}, "leave it out"),
         ("gln", {"decoupled": True, "trainer": "muon"}, "no ball is known"),
+        ("linear", {"weight_decay": 0.0, "decoupled": True}, "give `--weight-decay`"),
+        ("linear", {"weight_decay": -1.0}, "weight_decay"),
     ],
 )
 def test_what_is_not_predicted_is_refused_before_long_work(model, own, message) -> None:
     with pytest.raises(ValueError, match=message):
-        ib.run(model, weight_decay=0.1, n_train=30, n_val=20, **own)
+        ib.run(model, **{"weight_decay": 0.1, "n_train": 30, "n_val": 20} | own)
