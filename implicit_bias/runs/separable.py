@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..data.labelled import ClassDataset
@@ -66,7 +67,10 @@ def separable_programs(setup: Setup) -> RunPrograms:
         samples = gated(samples, joint)
         setup.progress.stage(f"stating {joint.name} on {len(samples.train.y)} samples")
         program = stated(joint.name, joint.literal(samples.train), "")
-        return RunPrograms(setup.model, samples.dataset.description, (program,))
+        model = replace(
+            setup.model, theorem=joint.theorem, source=joint.source, program=joint.program
+        )
+        return RunPrograms(model, samples.dataset.description, (program,))
     if isinstance(samples.dataset, ClassDataset):
         from .one_vs_rest import against_rest
 

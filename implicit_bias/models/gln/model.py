@@ -27,6 +27,7 @@ from ...runs.premises import (
     LOSS,
     PROPOSITION_B8,
     SEPARABLE,
+    STEEPEST,
 )
 
 __all__ = ["MODELS"]
@@ -86,7 +87,7 @@ MODELS = (
         f"weighed by their norms ({LIPPL}, theorem 3.1)",
         source="Lippl, Abbott and Chung 2022, theorem 3.1",
         program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
-        assumes=(SEPARABLE, GATES, LOSS, LINEAR_METHODS, FULL_BATCHES),
+        assumes=(SEPARABLE, GATES, LOSS, LINEAR_METHODS, STEEPEST, FULL_BATCHES),
         options=ShallowGLNOptions,
         parts=f"{__package__}.parts:shallow_gln",
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},

@@ -23,6 +23,7 @@ from ...runs.premises import (
     LOSS,
     METHOD,
     SEPARABLE,
+    STEEPEST,
     Premise,
 )
 
@@ -62,7 +63,7 @@ MODELS = (
         "(Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks)",
         source="Ji and Telgarsky 2019, gradient descent aligns the layers",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
-        assumes=(SEPARABLE, HOMOGENEOUS, LOSS, METHOD, FULL_BATCHES, START, SPAN),
+        assumes=(SEPARABLE, HOMOGENEOUS, LOSS, METHOD, STEEPEST, FULL_BATCHES, START, SPAN),
         options=DeepLinearOptions,
         parts=f"{__package__}.parts:deep_linear",
         refuses=UNGATED,
@@ -76,7 +77,7 @@ MODELS = (
         "The implicit bias of gradient descent on separable data, theorem 3)",
         source="Soudry et al. 2018, theorem 3",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
-        assumes=(SEPARABLE, LOSS, LINEAR_METHODS, FULL_BATCHES),
+        assumes=(SEPARABLE, LOSS, LINEAR_METHODS, STEEPEST, FULL_BATCHES),
         options=LinearOptions,
         parts=f"{__package__}.parts:linear",
         refuses=UNGATED,

@@ -32,7 +32,7 @@ def linear(options: LinearOptions) -> Parts:
     """A linear predictor."""
     network, name = _chain(options, ()), "linear predictor"
     joint = _joint(options, network, name, ())
-    return Parts(HardMarginSVM(), network, name, joint=joint, decay=Layers(1))
+    return Parts(HardMarginSVM(), network, name, form="one layer", joint=joint, decay=Layers(1))
 
 
 def deep_linear(options: DeepLinearOptions) -> Parts:
@@ -43,6 +43,7 @@ def deep_linear(options: DeepLinearOptions) -> Parts:
         HardMarginSVM(),
         network,
         name,
+        form="linear layers" if widths else "one layer",
         joint=_joint(options, network, name, widths),
         decay=Layers(options.depth),
         size=f"{options.depth} layers" if widths else "",

@@ -107,6 +107,11 @@ MODELS = (
             **DECAYED,
         },
         holds=Holds(limit="limits.frelu:FReLULimit", network="networks.frelu:FReLU"),
+        holds_with={
+            ("classes", "joint"): Holds(
+                limit="limits.multiclass:MulticlassLimit", network="networks.copied:CopiedUnits"
+            )
+        },
     ),
     Model(
         "relu",

@@ -62,6 +62,7 @@ def frelu(options: FReLUOptions) -> Parts:
         network,
         name,
         gating,
+        form="gated layer",
         joint=joint if descent else None,
         decay=Layers(2, gated=True),
         size=size,
