@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from ..data.arrays import Floats
@@ -111,7 +112,7 @@ def solve_margins(
 
 
 def infeasibility(
-    signs: Floats, features: Floats, y: Floats, margin: float | None
+    signs: NDArray[np.int_], features: Floats, y: Floats, margin: float | None
 ) -> Floats | None:
     """Return multipliers that prove no coefficients of these signs to exist; None without any.
 

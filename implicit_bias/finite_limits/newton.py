@@ -43,24 +43,25 @@ def solve_ridge(
 def solve_l2_ball(A: Floats, y: Floats, loss: type[MeanLoss], radius: float) -> tuple[Floats, int]:
     """Minimise ``F(A w)`` over ``||w|| <= radius``: a ridge whose weight makes it so long."""
     size = float(np.linalg.norm(A.T @ loss.multipliers(np.zeros_like(y), y)))
-    state = {"w": np.zeros(A.shape[1]), "steps": 0}
+    found, steps = np.zeros(A.shape[1]), 0
 
     def excess(log_lam: float) -> float:
-        w, steps = solve_ridge(A, y, loss, float(np.exp(log_lam)), state["w"])  # type: ignore[arg-type]
-        state["w"], state["steps"] = w, state["steps"] + steps
-        return float(np.log(np.linalg.norm(w) / radius))
+        nonlocal found, steps
+        found, more = solve_ridge(A, y, loss, float(np.exp(log_lam)), found)
+        steps += more
+        return float(np.log(np.linalg.norm(found) / radius))
 
     if size == 0:
-        return np.zeros(A.shape[1]), 0
+        return found, 0
     most = float(np.log(size / radius))  # lam ||w|| <= ||V||
     least = most - 3
     while excess(least) < 0:
         if least < most - 40:  # the constraint does not bind
-            return np.asarray(state["w"]), int(state["steps"])
+            return found, steps
         least -= 5
     root = brentq(excess, least, most + 1e-6, xtol=1e-14, rtol=1e-14)
-    w, steps = solve_ridge(A, y, loss, float(np.exp(root)), state["w"])  # type: ignore[arg-type]
-    return w, int(state["steps"]) + steps
+    w, more = solve_ridge(A, y, loss, float(np.exp(root)), found)
+    return w, steps + more
 
 
 def solve_barrier(
