@@ -98,8 +98,9 @@ def solve_margins(
             decrement = float(slope @ step)
             if decrement <= 1e-4 * n * barrier:
                 break
-            inside = np.min(np.where(step < 0, -lam / np.minimum(step, -1e-300), np.inf))
-            size = min(potential.step_to_the_edge(z, signed.T @ step), 0.9 * float(inside))
+            falling = step < 0
+            inside = float(np.min(-lam[falling] / step[falling], initial=np.inf))
+            size = min(potential.step_to_the_edge(z, signed.T @ step), 0.9 * inside)
             size = _searched(value, lam, step, size, decrement)
             if size == 0.0:
                 break

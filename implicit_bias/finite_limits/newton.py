@@ -112,7 +112,7 @@ def solve_box(
         left = 2 * m * mu + radius * float(np.abs(missed).sum())
         # Of a ball that does not bind the least loss may be 0.
         least, stalled = (left, 0) if left < least / 2 else (least, stalled + 1)
-        if left <= tol * max(loss.value(f, y), 1e-3 * tol * at_zero) or stalled > 5 or mu == 0:
+        if left <= tol * max(loss.value(f, y), 1e-3 * tol * at_zero) or stalled > 25 or mu == 0:
             break
         weight = loss.curvature(f, y)
         H = (A * weight[:, None]).T @ A + np.diag(high / up + low / down)
@@ -186,10 +186,13 @@ def solve_groups(
                 if after <= before - 1e-4 * t * decrement:
                     break
                 t /= 2
-            else:
+            else:  # values no longer tell steps apart
+                if decrement <= 1e-10 * abs(before) and gap(w + dw) < gap(w):
+                    w = w + dw
+                    continue
                 break
             w, before = w + t * dw, after
-            if decrement <= 1e-13 * abs(before):
+            if decrement <= 1e-15 * abs(before):
                 break
         found = gap(w)
         if found < best[0]:
