@@ -126,10 +126,10 @@ def test_adamw_of_a_fixed_eps_has_the_margin_of_l2_as_the_decay_goes_to_0() -> N
     decays = (0.1, 1e-3, 1e-5)
     found = [solve_adamw(X, y, weight_decay=lam, eps=1e-8).require().zeta for lam in decays]
     near = [cosine(w, margin) for w in found]
-    assert near == sorted(near) and near[0] < 0.97 < 0.997 < near[-1]
+    assert near == sorted(near) and near[0] < 0.99 < 0.997 < near[-1]
     assert np.abs(found[-1]).max() * 1e-5 < 1e-3  # far inside of the box
     box = solve_fit(X, y, radius=10.0, norm="linf").require().zeta
-    assert cosine(box, margin) < 0.97 and np.abs(box).max() == pytest.approx(10)
+    assert cosine(box, margin) < near[0] + 0.005 and np.abs(box).max() == pytest.approx(10)
 
 
 def separable() -> tuple[Floats, Floats]:
