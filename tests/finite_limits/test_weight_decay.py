@@ -115,6 +115,30 @@ def test_decay_that_a_trainer_has_not_is_refused(own, message) -> None:
         ib.TrainingSettings(**own)
 
 
+@pytest.mark.parametrize("trainer", ["constant", "signum"])
+def test_a_run_with_decay_resumes_to_the_bit(trainer, tmp_path) -> None:
+    decay = "coupled" if trainer == "constant" else "decoupled"
+    settings = ib.TrainingSettings(
+        trainer=trainer, schedule=((60, 0.05),), batch_size=0, weight_decay=0.3, decay=decay
+    )
+
+    def stop(step: int, n_steps: int, log_loss: float) -> None:
+        if step >= 25:
+            raise StopIteration
+
+    ends = []
+    for callback in (None, stop):
+        network, state = ib.FReLU(8, 6, random_state=0), tmp_path / f"run-{callback is None}"
+        own = {"settings": settings, "state": state}
+        ib.train(network, X, Y, GATES, callback=callback, **own)
+        if callback is not None:
+            network = ib.FReLU(8, 6, random_state=0)
+            ib.train(network, X, Y, GATES, resume=True, **own)
+        ends.append([w.detach().numpy().copy() for w in network.parameters()])
+    for one, other in zip(*ends, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 # Runs
 
 
