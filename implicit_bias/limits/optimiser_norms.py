@@ -38,8 +38,8 @@ Array = NDArray[np.float64]
 LayerNorms = tuple[WeightNorm, WeightNorm]
 Form = Literal["one layer", "linear layers", "gated layer"]
 
-# Rounds of the multiplicative update of t: 500 reach seven digits, these three.
-ROUNDS = 30
+# Rounds of the multiplicative update of t: 500 reach seven digits, these two or three.
+ROUNDS = 15
 # What rounding of a singular value decomposition may take from a bound, far below its digits.
 ROUNDING = 1e-9
 
