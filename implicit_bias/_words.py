@@ -68,6 +68,7 @@ EngineName = Literal["joblib", "dask", "slurm"]
 
 Cutoffs = Literal["median", "random", "axes"]
 OnInseparable = Literal["warn", "raise"]
+MultiClass = Literal["one-vs-rest", "joint"]
 ClassesName = Literal["two", "all"]
 # "all": each of them against the rest; "joint": all of them by one network and its softmax.
 SeparableClasses = Literal["two", "all", "joint"]

@@ -114,7 +114,7 @@ def held(model: Model) -> Iterator[tuple[dict[str, str], Holds]]:
     if issubclass(model.options, ClassOptions):
         each = {name: f"Mapping[int] {place}" for name, place in asdict(model.holds).items()}
         by_value["classes", "all"] = Holds(**each)
-        by_value["classes", "joint"] = replace(model.holds, limit=JOINT_LIMIT)
+        by_value.setdefault(("classes", "joint"), replace(model.holds, limit=JOINT_LIMIT))
     for (name, value), holds in by_value.items():
         yield {name: value}, holds
     # What is left of the values of each of these options is one, as of today.

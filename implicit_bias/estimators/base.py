@@ -1,4 +1,4 @@
-"""Base of the scikit-learn classifiers: fitting, fallback, one-vs-rest, scores."""
+"""Base of the scikit-learn classifiers: fitting, fallback, several classes, scores."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 from .._doors import check_parameters
 from .._solve import (
     MaxMarginProgram,
+    NormName,
     NotCertified,
     Settings,
     SolverName,
@@ -42,10 +43,15 @@ from .._solve import (
     solve_one_vs_rest,
     to_numpy,
 )
-from .._words import OnInseparable, check_word
+from .._words import MultiClass, OnInseparable, check_word
 from ..data.arrays import Floats, as_csr
 from ..limits.formulation import Formulation
 from ..limits.limit import Limit
+from ..limits.multiclass import (
+    MarginLimit,
+    MulticlassPredictor,
+    solve_multiclass_svm,
+)
 from .ridge import ridge_coefficients
 from .rows import ClassWeight, merge_rows, weigh
 
@@ -78,16 +84,20 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     classes_: NDArray[Any]
     n_features_in_: int
-    limits_: tuple[Limit, ...]
+    limits_: tuple[MarginLimit, ...]
     zeta_: Floats
     _rows: NDArray[np.int64]  # those of positive weight, of all `_n_rows`
     _n_rows: int
+    # The norm of the program of all classes at once, where there is one.
+    _joint_norm: ClassVar[NormName | None] = None
     # True where the program takes sparse inputs as they are.
     _takes_sparse: ClassVar[bool] = False
     _merged: NDArray[np.int64]  # which row of the program each of these is
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Solve the program of inputs `X` (n, D) and labels `y` (n,), one a class if K > 2.
+        """Solve the program of inputs `X` (n, D) and labels `y` (n,).
+
+        With K > 2 classes it is one a class, or with `multi_class="joint"` one for all of them.
 
         Samples whose `sample_weight` (n,) is 0, or whose class weight is, are left out. Positive
         weights do not move the limit; see `LinearLimitClassifier`.
@@ -106,9 +116,11 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         gates = self._fit_gating(inputs, weights if weighted else None)
         first, self._merged = merge_rows(inputs, labels, gates, weighted=weighted)
         gates = None if gates is None else gates[first]
+        merged_costs = np.asarray(np.bincount(self._merged, costs), dtype=np.float64)
+        if self._joint:
+            return self._fit_joint(inputs[first], labels[first], gates, settings, merged_costs)
         limits, programs = self._solve(inputs[first], labels[first], gates, settings)
         self._judge(limits)
-        merged_costs = np.asarray(np.bincount(self._merged, costs), dtype=np.float64)
         zeta = np.stack(
             [
                 limit.zeta
@@ -120,9 +132,39 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         self.limits_, self.zeta_ = limits, zeta if self._several else zeta[0]
         return self
 
+    def _fit_joint(
+        self,
+        inputs: Floats,
+        labels: NDArray[np.int64],
+        gates: NDArray[np.int64] | None,
+        settings: Settings,
+        costs: Floats,
+    ) -> Self:
+        """Solve the program of all classes at once."""
+        assert self._joint_norm is not None
+        dense: Floats = inputs.toarray() if issparse(inputs) else inputs
+        named = {} if self.solver == "interior-point" else {"solver": self.solver}
+        limit = solve_multiclass_svm(
+            dense, labels, gates, norm=self._joint_norm, n_classes=len(self.classes_),
+            tol=settings.tol, max_iterations=settings.max_iterations, **named,
+        )  # fmt: skip
+        self._judge((limit,))
+        zeta = limit.zeta
+        if not _separates(limit):
+            program = self._formulation().program(inputs, np.where(labels == 1, 1.0, -1.0), gates)
+            each = [
+                ridge_coefficients(own, costs).reshape(*zeta.shape[:-2], zeta.shape[-1])
+                for own in one_vs_rest_programs(program.design, labels)
+            ]
+            zeta = np.stack(each, axis=-2)
+        self.limits_, self.zeta_ = (limit,), zeta
+        return self
+
     def _begin(self) -> Settings:
         """Check parameters, drop earlier answers and return the solver's settings."""
         check_word("on_inseparable", self.on_inseparable, OnInseparable)
+        if self._joint_norm is not None:
+            check_word("multi_class", self._multi_class, MultiClass)
         check_parameters(self)
         settings = Settings(tol=self.tol, max_iterations=self.max_iterations)
         # A fit that fails leaves no earlier answer behind.
@@ -206,11 +248,16 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             )
         )
         gates = self._gates(inputs)
+        if self._joint:
+            known = inputs.toarray() if issparse(inputs) else inputs
+            joint: Floats = MulticlassPredictor(self.zeta_)(known, gates)
+            return joint
         zetas = self.zeta_ if self._several else self.zeta_[None]
         # The coefficients are those of the limits but where a ridge regression stands in.
         predictors = [
             replace(limit, zeta=zeta).predictor
             for limit, zeta in zip(self.limits_, zetas, strict=True)
+            if isinstance(limit, Limit)
         ]
         scores = np.stack([predictor(inputs, gates) for predictor in predictors], axis=1)
         return scores if self._several else scores[:, 0]
@@ -231,16 +278,19 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         return classes
 
     @property
-    def limit_(self) -> Limit:
-        """The limit of two classes; of more there are `limits_`."""
+    def limit_(self) -> MarginLimit:
+        """The limit of two classes, or of all at once; one-vs-rest there are `limits_`."""
         check_is_fitted(self)
-        if self._several:
+        if self._several and not self._joint:
             raise AttributeError(f"{len(self.classes_)} classes have `limits_`, one each")
         return self.limits_[0]
 
     @property
     def dual_(self) -> Any:
-        """Multipliers (n,) of `classes_[1]` against `classes_[0]`; (K, n) for K > 2."""
+        """Multipliers (n,) of `classes_[1]` against `classes_[0]`; (K, n) for K > 2.
+
+        Of all classes at once (n, K), of each sample over every other class.
+        """
         return self._each(lambda limit: self._of_rows(to_numpy(limit.dual)), np.stack)
 
     @property
@@ -256,7 +306,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     @property
     def support_(self) -> Any:
         """Row numbers (s,) of the support vectors; a list of such for K > 2."""
-        return self._each(lambda limit: self._rows[limit.support[self._merged]], list)
+        return self._each(lambda limit: self._rows[_supported(limit)[self._merged]], list)
 
     @property
     def n_iter_(self) -> Any:
@@ -267,15 +317,26 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     def _several(self) -> bool:
         return len(self.classes_) > 2
 
-    def _each(self, read: Callable[[Limit], Any], gather: Callable[[list[Any]], Any]) -> Any:
+    @property
+    def _multi_class(self) -> MultiClass:
+        chosen: MultiClass = getattr(self, "multi_class", "one-vs-rest")
+        return chosen
+
+    @property
+    def _joint(self) -> bool:
+        """True for more than two classes by one program: two have the same one either way."""
+        return self._several and self._multi_class == "joint"
+
+    def _each(self, read: Callable[[MarginLimit], Any], gather: Callable[[list[Any]], Any]) -> Any:
         check_is_fitted(self)
         values = [read(limit) for limit in self.limits_]
-        return gather(values) if self._several else values[0]
+        return gather(values) if self._several and not self._joint else values[0]
 
     def _of_rows(self, multipliers: Floats) -> Floats:
-        """Return multipliers (n,) of all rows passed to `fit`, shared among equal rows."""
-        every = np.zeros(self._n_rows)
-        every[self._rows] = (multipliers / np.bincount(self._merged))[self._merged]
+        """Return multipliers (n, ...) of all rows passed to `fit`, shared among equal rows."""
+        every = np.zeros((self._n_rows, *multipliers.shape[1:]))
+        sizes = np.bincount(self._merged).reshape(-1, *[1] * (multipliers.ndim - 1))
+        every[self._rows] = (multipliers / sizes)[self._merged]
         return every
 
     @staticmethod
@@ -289,10 +350,12 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         ones = np.ones((X.shape[0], 1))
         return hstack([X, csr_array(ones)], format="csr") if issparse(X) else np.hstack([X, ones])
 
-    def _judge(self, limits: tuple[Limit, ...]) -> None:
+    def _judge(self, limits: tuple[MarginLimit, ...]) -> None:
         """Warn or raise where a limit does not separate its data or misses the tolerance."""
         # Of two classes the limit is that of the second.
         names = self.classes_ if self._several else self.classes_[1:]
+        if self._joint:
+            names = np.array(["all"])
         failed = {
             str(name): limit
             for name, limit in zip(names, limits, strict=True)
@@ -319,8 +382,9 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
                 )
 
     def _said(self, name: str, verdict: str) -> str:
-        """Return a verdict on one limit; of two classes there is one limit alone."""
-        return f"class {name} against the rest: {verdict}" if self._several else verdict
+        """Return a verdict on one limit; of two classes, or jointly, there is one limit alone."""
+        alone = self._joint or not self._several
+        return verdict if alone else f"class {name} against the rest: {verdict}"
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "zeta_")
@@ -337,5 +401,12 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         """Return the program that this classifier solves, once its gating is fitted."""
 
 
-def _separates(limit: Limit) -> bool:
+def _separates(limit: MarginLimit) -> bool:
     return limit.certificate.proves_separability()
+
+
+def _supported(limit: MarginLimit) -> NDArray[np.bool_]:
+    """Return which rows (n,) are support vectors; of several classes over any other one."""
+    support = to_numpy(limit.support)
+    found: NDArray[np.bool_] = support.any(axis=1) if support.ndim == 2 else support
+    return found

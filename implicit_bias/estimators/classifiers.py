@@ -14,7 +14,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 )
 
 from .._solve import SolverName
-from .._words import OnInseparable
+from .._words import MultiClass, OnInseparable
 from ..data.arrays import Floats
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..limits.frelu import SVMFReLU
@@ -38,7 +38,13 @@ class LinearLimitClassifier(LimitClassifier):
 
     More than two classes are classified one-vs-rest: one program a class, on one Gram matrix; the
     class of largest score wins. Attributes then have one entry a class, in arrays whose first axis
-    is `classes_`, or in lists.
+    is `classes_`, or in lists. With ``multi_class="joint"`` there is one program for all of them,
+    which is the limit of a predictor of K classes under softmax,
+
+    .. math:: \min \|\zeta\|_F \quad \text{s.t.} \quad
+              \langle \zeta_{y_n} - \zeta_k, x_n \rangle \ge 1 \quad (k \ne y_n),
+
+    with one `limit_`. Both differ: of ten digits they label some 6 % of held-out samples otherwise.
 
     Parameters
     ----------
@@ -59,6 +65,8 @@ class LinearLimitClassifier(LimitClassifier):
         and like any other weight it counts in the norm. False: the inputs are complete.
     class_weight : dict, "balanced" or None
         Factors on the weights of samples, by class.
+    multi_class : {"one-vs-rest", "joint"}
+        Programs of more than two classes; of two both are the same.
 
     Attributes
     ----------
@@ -67,12 +75,15 @@ class LinearLimitClassifier(LimitClassifier):
     n_features_in_ : int
         Without the constant.
     zeta_ : array of float64, shape (D,)
-        Coefficients of the predictions, at smallest margin 1; D counts the constant.
+        Coefficients of the predictions, at smallest margin 1; D counts the constant. (K, D) for
+        K > 2.
     limit_, limits_ : LinearLimit, tuple of LinearLimit
-        Solution and certificate; `limit_` for two classes only. Of rows that repeat they have one;
-        then, and where weights are given, their rows are in an order of their own.
+        Solution and certificate; `limit_` for two classes, or a `MulticlassLimit` jointly. Of rows
+        that repeat they have one; then, and where weights are given, their rows are in an order of
+        their own.
     dual_ : array of float64, shape (n,)
-        Multipliers of the rows as passed; equal rows share theirs.
+        Multipliers of the rows as passed; equal rows share theirs. (n, K) jointly, of each sample
+        over every other class.
     dual_gap_ : float
         Certified; infinite where the data are not separable.
     status_ : Status
@@ -111,6 +122,7 @@ class LinearLimitClassifier(LimitClassifier):
     """
 
     _takes_sparse = True
+    _joint_norm = "l2"
 
     def __init__(
         self,
@@ -121,6 +133,7 @@ class LinearLimitClassifier(LimitClassifier):
         on_inseparable: OnInseparable = "warn",
         add_constant: bool = True,
         class_weight: ClassWeight = None,
+        multi_class: MultiClass = "one-vs-rest",
     ) -> None:
         self.solver = solver
         self.tol = tol
@@ -128,6 +141,7 @@ class LinearLimitClassifier(LimitClassifier):
         self.on_inseparable = on_inseparable
         self.add_constant = add_constant
         self.class_weight = class_weight
+        self.multi_class = multi_class
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that sparse inputs are taken."""
@@ -294,6 +308,9 @@ class FReLULimitClassifier(_GatedLimitClassifier):
         Append the constant 1, the bias, to every input.
     class_weight : dict, "balanced" or None
         Factors on the weights of samples, by class.
+    multi_class : {"one-vs-rest", "joint"}
+        Programs of more than two classes. "joint": one, for networks of K outputs with K units or
+        more behind every gate, which minimises the sum of nuclear norms; of two both are the same.
 
     Attributes
     ----------
@@ -316,6 +333,31 @@ class FReLULimitClassifier(_GatedLimitClassifier):
     >>> classifier.status_.name, classifier.predict(X).tolist()
     ('SOLVED', [1, 1, 0, 0])
     """
+
+    _joint_norm = "sum-nuclear"
+
+    def __init__(
+        self,
+        gating: Any = None,
+        *,
+        solver: SolverName = "interior-point",
+        tol: float = 1e-8,
+        max_iterations: int | None = None,
+        on_inseparable: OnInseparable = "warn",
+        add_constant: bool = True,
+        class_weight: ClassWeight = None,
+        multi_class: MultiClass = "one-vs-rest",
+    ) -> None:
+        super().__init__(
+            gating,
+            solver=solver,
+            tol=tol,
+            max_iterations=max_iterations,
+            on_inseparable=on_inseparable,
+            add_constant=add_constant,
+            class_weight=class_weight,
+        )
+        self.multi_class = multi_class
 
     def _default_gating(self) -> Any:
         return HyperplaneGates()

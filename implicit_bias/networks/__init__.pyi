@@ -20,6 +20,7 @@ from .relu import DeepReLU as DeepReLU
 from .relu import ReLU as ReLU
 from .relu_mean import GDLN as GDLN
 from .relu_mean import ReLUMean as ReLUMean
+from .shallow_gln import ColumnGLN as ColumnGLN
 from .shallow_gln import ShallowGLN as ShallowGLN
 from .student import LinearStudent as LinearStudent
 from .weights import Starting as Starting

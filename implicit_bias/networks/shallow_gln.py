@@ -206,6 +206,24 @@ class ShallowGLN(torch.nn.Module):
         return [(rows[:, :-1].to(X), X)]
 
 
+class ColumnGLN(ShallowGLN):
+    """Shallow GLN whose global contexts are given as columns, a one in that of the sample.
+
+    Contexts (n, G) are rows of the identity, or zeros for an input in none of them, and the
+    predictors are in the order of the columns. It is otherwise a `ShallowGLN`.
+
+    Examples
+    --------
+    >>> zeta = np.arange(12.0).reshape(2, 3, 2)
+    >>> bool((ib.networks.ColumnGLN.from_zeta(zeta, np.eye(2, dtype=int)).zeta() == zeta).all())
+    True
+    """
+
+    def zeta(self) -> Tensor:
+        """Return the predictors (G, D), or (G, K, D), in the order of the columns."""
+        return self.weight.flip(0)  # sorted rows of the identity begin with the last column
+
+
 def _outputs(n_outputs: int) -> tuple[int, ...]:
     """Return the axes of the outputs: none for one."""
     return (n_outputs,) if n_outputs > 1 else ()

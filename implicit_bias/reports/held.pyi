@@ -31,6 +31,7 @@ from ..models.heads.limit import HeadLimit
 from ..models.orthosep.limit import OrthosepLimit
 from ..models.relu.comparison import ReLUComparison
 from ..networks.balanced_relu import BalancedReLU, ResidualReLU
+from ..networks.copied import CopiedUnits
 from ..networks.deep_linear import DeepLinear
 from ..networks.dgn import DGN, GatedStack
 from ..networks.exits import ExitNetwork
@@ -93,12 +94,12 @@ class HeldLimit:
     ) -> Limit: ...
     @overload
     def __get__(
-        self, report: Report[Literal["frelu"], Literal["all"], Any, Any], owner: Any = None
-    ) -> Mapping[int, FReLULimit]: ...
-    @overload
-    def __get__(
         self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
     ) -> MulticlassLimit: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["frelu"], Literal["all"], Any, Any], owner: Any = None
+    ) -> Mapping[int, FReLULimit]: ...
     @overload
     def __get__(
         self, report: Report[Literal["frelu"], Literal["two"], Any, Any], owner: Any = None
@@ -216,12 +217,12 @@ class HeldNetwork:
     def __get__(self, report: Report[Literal["dlgn"], Any, Any, Any], owner: Any = None) -> DGN: ...
     @overload
     def __get__(
-        self, report: Report[Literal["frelu"], Literal["all"], Any, Any], owner: Any = None
-    ) -> Mapping[int, FReLU]: ...
+        self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> CopiedUnits: ...
     @overload
     def __get__(
-        self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
-    ) -> FReLU: ...
+        self, report: Report[Literal["frelu"], Literal["all"], Any, Any], owner: Any = None
+    ) -> Mapping[int, FReLU]: ...
     @overload
     def __get__(
         self, report: Report[Literal["frelu"], Literal["two"], Any, Any], owner: Any = None
@@ -341,12 +342,12 @@ class HeldTrajectory:
     ) -> Trajectory: ...
     @overload
     def __get__(
-        self, report: Report[Literal["frelu"], Literal["all"], Any, Any], owner: Any = None
-    ) -> Mapping[int, Trajectory]: ...
-    @overload
-    def __get__(
         self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
     ) -> Trajectory: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["frelu"], Literal["all"], Any, Any], owner: Any = None
+    ) -> Mapping[int, Trajectory]: ...
     @overload
     def __get__(
         self, report: Report[Literal["frelu"], Literal["two"], Any, Any], owner: Any = None
@@ -466,12 +467,12 @@ class HeldComparison:
     ) -> DLGNComparison: ...
     @overload
     def __get__(
-        self, report: Report[Literal["frelu"], Literal["all"], Any, Any], owner: Any = None
-    ) -> Mapping[int, Comparison]: ...
-    @overload
-    def __get__(
         self, report: Report[Literal["frelu"], Literal["joint"], Any, Any], owner: Any = None
     ) -> Comparison: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["frelu"], Literal["all"], Any, Any], owner: Any = None
+    ) -> Mapping[int, Comparison]: ...
     @overload
     def __get__(
         self, report: Report[Literal["frelu"], Literal["two"], Any, Any], owner: Any = None

@@ -14,6 +14,7 @@ from ..limits.limit import Limit
 from ..limits.multiclass import MulticlassLimit, solve_multiclass_svm
 from ..limits.optimiser_norms import Form
 from ..training.catalogue import get_trainer
+from .decay_programs import Layers
 
 if TYPE_CHECKING:
     import torch
@@ -110,6 +111,8 @@ class Parts:
         True where the limit is not that of the network but a control.
     joint : JointParts, optional
         The parts of a run of all classes at once, where there is a program for it.
+    decay : Layers, optional
+        Its layers, where a finite program is known of their training with weight decay.
     """
 
     formulation: Formulation[Any]
@@ -119,6 +122,7 @@ class Parts:
     form: Form | None = None
     control: bool = False
     joint: JointParts | None = None
+    decay: Layers | None = None
     size: str = ""
 
     @property

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from ..._words import PlainInit
 from ...options.fields import (
+    DECAYED,
     EVERY_CLASS,
     ONE_TRAINER,
     PLANE,
     TWO_TRAINERS,
     ClassOptions,
     ContextOptions,
+    DecayOptions,
     SolverOptions,
     StartOptions,
     TrainerOptions,
@@ -42,6 +44,11 @@ class GLNOptions(TrainerOptions, StartOptions, SolverOptions, ContextOptions, Cl
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeepGLNOptions(GLNOptions, DecayOptions):
+    """The same, with weight decay."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ShallowGLNOptions(GLNOptions):
     """The same, but for a start that needs a second layer."""
 
@@ -55,10 +62,10 @@ MODELS = (
         source="Lippl, Abbott and Chung 2022, proposition B.8",
         program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
         assumes=PROPOSITION_B8,
-        options=GLNOptions,
+        options=DeepGLNOptions,
         parts=f"{__package__}.parts:gln",
         defaults=TWO_TRAINERS,
-        variants={**ONE_TRAINER, **PLANE},
+        variants={**ONE_TRAINER, **PLANE, **DECAYED},
         holds=Holds(limit="models.gln.formulation:GLNLimit", network="networks.gln:GLN"),
     ),
     Model(

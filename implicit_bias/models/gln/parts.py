@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
+from ...runs.decay_programs import Layers
 from ...runs.parts import JointParts, Parts, n_outputs, norms_of_trainers
 from ...runs.setup import start
 from .formulation import SVMGLN
@@ -18,7 +19,7 @@ from .shallow import ContextSVMs, context_columns
 
 if TYPE_CHECKING:
     from ...networks.gln import GLN
-    from ...networks.shallow_gln import ShallowGLN
+    from ...networks.shallow_gln import ColumnGLN, ShallowGLN
     from .model import GLNOptions
 
 __all__ = ["gln", "gln_l2", "shallow_gln"]
@@ -33,6 +34,7 @@ def gln(options: GLNOptions) -> Parts:
         _contexts(options),
         form="gated layer",
         size=_size(options),
+        decay=Layers(2, gated=True, n_contexts=options.contexts),
     )
 
 
@@ -55,27 +57,31 @@ def shallow_gln(options: GLNOptions) -> Parts:
         """Return an untrained network for a training sample."""
         from ...networks.shallow_gln import ShallowGLN
 
-        contexts = sample.gates
-        return ShallowGLN(
-            sample.X.shape[1], contexts, n_outputs=n_outputs(sample), **start(options, seed)
-        )
+        return ShallowGLN(sample.X.shape[1], sample.gates, **start(options, seed))
 
-    joint = _joint(options, network)
     return Parts(
         ContextSVMs(),
         network,
         "shallow GLN",
         _contexts(options),
         form="one layer",
-        joint=joint,
+        joint=_joint(options),
         size=_size(options),
     )
 
 
-def _joint(options: GLNOptions, network: Callable[[Sample, int], ShallowGLN]) -> JointParts | None:
+def _joint(options: GLNOptions) -> JointParts | None:
     """Return the program of all classes at once, of gradient descent."""
     if options.classes != "joint" or norms_of_trainers(options, 1) != ("l2",):
         return None
+
+    def network(sample: Sample, seed: int) -> ColumnGLN:
+        """Return an untrained network of as many outputs as there are classes."""
+        from ...networks.shallow_gln import ColumnGLN
+
+        n_inputs, K = sample.X.shape[1], n_outputs(sample)
+        return ColumnGLN(n_inputs, sample.gates, n_outputs=K, **start(options, seed))
+
     return JointParts(
         norm="l2",
         name="multi-class SVM by context",

@@ -91,12 +91,10 @@ class GlobalContextColumns:
 def context_columns(contexts: Array) -> Callable[[Array], NDArray[np.int64]]:
     """Return a function of contexts (n, H): columns (n, G), one at the sample's global context.
 
-    An input in a global context that these training contexts have not has zeros. The columns are
-    those of the distinct rows in descending order, so that a `ShallowGLN` that is given columns for
-    contexts has its predictors in the order of the columns.
+    An input in a global context that these training contexts have not has zeros.
     """
     distinct, _ = _global_contexts(contexts)
-    columns = GlobalContextColumns(distinct[::-1])
+    columns = GlobalContextColumns(distinct)
     places = np.arange(len(distinct))
 
     def of(given: Array) -> NDArray[np.int64]:

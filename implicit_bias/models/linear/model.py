@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...options.fields import (
+    DECAYED,
     EVERY_CLASS,
     ClassOptions,
+    DecayOptions,
     SolverOptions,
     StartOptions,
     TrainerOptions,
@@ -29,7 +31,7 @@ __all__ = ["MODELS"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearOptions(TrainerOptions, StartOptions, SolverOptions, ClassOptions):
+class LinearOptions(TrainerOptions, DecayOptions, StartOptions, SolverOptions, ClassOptions):
     """Data, a solver and a trainer."""
 
 
@@ -66,7 +68,7 @@ MODELS = (
         parts=f"{__package__}.parts:deep_linear",
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "annealed"},
-        variants={**EVERY_CLASS, ("classes", "joint"): {"depth": 2}},
+        variants={**EVERY_CLASS, ("classes", "joint"): {"depth": 2}, **DECAYED},
         holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
     ),
     Model(
@@ -80,7 +82,7 @@ MODELS = (
         parts=f"{__package__}.parts:linear",
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "dual"},
-        variants=EVERY_CLASS,
+        variants={**EVERY_CLASS, **DECAYED},
         holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
     ),
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneGates
 from ...limits.frelu import SVMFReLU
+from ...runs.decay_programs import Layers
 from ...runs.parts import JointParts, Parts, n_outputs, norms_of_trainers
 from ...runs.setup import start
 
@@ -63,5 +64,6 @@ def frelu(options: FReLUOptions) -> Parts:
         gating,
         form="gated layer",
         joint=joint if descent else None,
+        decay=Layers(2, gated=True),
         size=size,
     )

@@ -1,0 +1,155 @@
+"""`compare --classes joint`: all classes by one network and one program."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from numpy.typing import NDArray
+
+import implicit_bias as ib
+from implicit_bias.drawing import plot_pair_margins
+from implicit_bias.limits import MulticlassLimit, solve_multiclass_svm
+from tests.commands import run
+
+K, N, D = 3, 24, 9
+RNG = np.random.default_rng(5)
+X, B0 = RNG.normal(size=(N, D)), RNG.normal(size=(K, D))
+LABELS = (X @ B0.T).argmax(axis=1)
+X_VAL = RNG.normal(size=(40, D))
+LABELS_VAL = (X_VAL @ B0.T).argmax(axis=1)
+DATA: dict[str, Any] = {"X": X, "y": LABELS, "X_val": X_VAL, "y_val": LABELS_VAL}
+CHOICES: dict[str, dict[str, Any]] = {
+    "linear": {"trainer": "dual", "steps": (400,)},
+    "deep-linear": {"trainer": "annealed", "hidden_units": 4, "steps": (300,), "tol": 1e-6},
+    "shallow-gln": {"trainer": "annealed", "hidden_units": 1, "steps": (300,)},
+    "frelu": {"trainer": "annealed", "hidden_units": 2, "steps": (400,)},
+}
+
+
+@pytest.fixture(scope="module")
+def reports() -> dict[str, Any]:
+    return {name: ib.run(name, classes="joint", **DATA, **own) for name, own in CHOICES.items()}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_network_of_all_classes_reaches_the_program_of_its_layers(reports, name) -> None:
+    report = reports[name]
+    limit, comparison = report.limit, report.comparison
+    assert isinstance(limit, MulticlassLimit) and limit.status.name == "SOLVED"
+    assert 0.99 < comparison.margin_ratio <= 1 + 1e-9
+    assert report.verdict.word == "AT ITS LIMIT"
+    assert comparison.agreement > 0.97
+    # What the network is, in the norm of the program, by its own coefficients.
+    zeta = report.network.zeta().detach().numpy()
+    values = np.linalg.svd(zeta, compute_uv=False)
+    nuclear = name in ("deep-linear", "frelu")
+    norm = float(values.sum() if nuclear else np.linalg.norm(zeta))
+    assert comparison.network_norm == pytest.approx(norm, rel=1e-9)
+    if limit.is_unique:
+        assert comparison.zeta_cosine > 0.99
+    else:
+        assert np.isnan(comparison.zeta_cosine)  # solutions of one value differ
+
+
+def test_the_limit_of_a_linear_predictor_is_the_textbook_s_program(reports) -> None:
+    B = cp.Variable((K, D))
+    scores = X @ B.T
+    margins = [
+        scores[n, LABELS[n]] - scores[n, k] >= 1 for n in range(N) for k in range(K)
+        if k != LABELS[n]
+    ]  # fmt: skip
+    optimum = cp.Problem(cp.Minimize(cp.norm(B, "fro")), margins).solve(solver="CLARABEL")
+    limit = reports["linear"].limit
+    assert limit.objective == pytest.approx(optimum, rel=1e-6)
+    nuclear = cp.Problem(cp.Minimize(cp.normNuc(B)), margins).solve(solver="CLARABEL")
+    assert reports["deep-linear"].limit.objective == pytest.approx(nuclear, rel=1e-5)
+
+
+def test_gates_of_the_limit_are_those_of_the_network(reports) -> None:
+    report = reports["frelu"]
+    assert report.limit.zeta.shape == tuple(report.network.zeta().shape)
+    contexts = reports["shallow-gln"]
+    zeta, trained = contexts.limit.zeta, contexts.network.zeta().detach().numpy()
+    for own, other in zip(zeta, trained, strict=True):  # context by context, in one order
+        own, other = own - own.mean(axis=0), other - other.mean(axis=0)
+        assert np.sum(own * other) > 0.99 * np.linalg.norm(own) * np.linalg.norm(other)
+
+
+def labels_of(scores: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(scores).argmax(axis=1)
+
+
+def test_held_out_labels_are_those_of_both_predictors(reports) -> None:
+    import torch
+
+    report = reports["linear"]
+    limit = labels_of(report.limit.predictor(X_VAL))
+    network = labels_of(report.network(torch.tensor(X_VAL)).detach())
+    labels = json.loads(report.to_json())["multiclass"]
+    confusion = np.zeros((K, K), dtype=int)
+    np.add.at(confusion, (limit, network), 1)
+    assert labels["confusion"] == confusion.tolist()
+    assert labels["accuracy_limit"] == pytest.approx(np.mean(limit == LABELS_VAL))
+    row = report.row()
+    assert row["error_limit"] == pytest.approx(np.mean(limit != LABELS_VAL))
+    assert row["agreement"] == pytest.approx(np.mean(limit == network))
+    assert row["margin_ratio"] == report.comparison.margin_ratio
+    assert row["classes"] == "joint" and row["n_support"] <= N
+
+
+def test_pairs_on_the_margin_have_one_in_the_picture(reports) -> None:
+    scores = np.asarray(reports["linear"].limit.predictor(X))
+    own = scores[np.arange(N), LABELS][:, None] - scores
+    pairs = np.array([own[LABELS == k].min(axis=0) for k in range(K)])
+    np.fill_diagonal(pairs, np.nan)
+    _, ax = plt.subplots()
+    plot_pair_margins(pairs, range(K), "least margins", ax)
+    assert np.nanmin(ax.images[0].get_array()) == pytest.approx(1, abs=1e-6)
+    assert ax.get_ylabel() == "class of the samples"
+    plt.close("all")
+
+
+def test_a_trainer_in_another_norm_goes_to_its_own_program() -> None:
+    report = ib.run("linear", classes="joint", trainer="spectral", steps=(1500,), **DATA)
+    expected = solve_multiclass_svm(X, LABELS, norm="spectral", n_classes=K)
+    assert report.limit.norm == "spectral"
+    assert report.limit.objective == pytest.approx(expected.objective, rel=1e-7)
+    assert 0.9 < report.comparison.margin_ratio <= 1 + 1e-9
+    values = np.linalg.svd(report.network.zeta().detach().numpy(), compute_uv=False)
+    assert report.comparison.network_norm == pytest.approx(values[0], rel=1e-9)
+
+
+def test_what_has_no_program_is_a_bound_or_refused_by_name() -> None:
+    own = {**DATA, "steps": (150,), "trainer": "annealed"}
+    deep = ib.run("deep-linear", classes="joint", depth=3, hidden_units=4, **own)
+    assert deep.verdict.word == "BOUND" and deep.comparison.margin_ratio <= 1
+    narrow = ib.run("deep-linear", classes="joint", depth=2, hidden_units=1, **own)
+    assert narrow.verdict.word in ("BOUND", "NOT SEPARATED")
+    for name, more, message in (
+        ("gln", {}, "'joint' has no program for the model gln"),
+        ("deep-linear", {"trainer": "muon"}, "deep-linear and the trainer 'muon'"),
+        ("linear", {"trainer": "sign,dual"}, "different norms"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ib.run(name, classes="joint", **{**own, **more})
+
+
+def test_the_command_draws_saves_and_states_the_program(tmp_path) -> None:
+    small = ("--model", "linear", "--classes", "joint", "--n-train", "40")
+    result = run(*small, "--steps", "200", "--plot", tmp_path / "x.png", "--save",
+                 tmp_path / "run", "--json")  # fmt: skip
+    record = json.loads(result.stdout)
+    assert record["limit"]["n_classes"] == 10 and record["limit"]["gap"] < 1e-8
+    assert record["comparison"]["margin_ratio"] <= 1
+    assert "softmax" in record["theorem"]
+    assert (tmp_path / "x.png").stat().st_size > 10_000
+    saved = MulticlassLimit.load(tmp_path / "run" / "limit.safetensors")
+    assert saved.objective == record["limit"]["objective"]
+    stated = run(*small, "--program")
+    assert stated.exit_code == 0 and "K classes under softmax" in stated.stdout
+    assert "360 inequalities" in stated.stdout  # of 40 samples over 9 other classes
