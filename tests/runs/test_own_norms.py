@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 import implicit_bias as ib
 from implicit_bias import FReLU
 from implicit_bias.limits import Norm
-from implicit_bias.limits.optimiser_norms import INDUCED, both_spectral_dual
+from implicit_bias.runs import INDUCED, both_spectral_dual
 
 Array = NDArray[np.float64]
 RNG = np.random.default_rng(7)
