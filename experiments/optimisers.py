@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 import implicit_bias as ib
+from implicit_bias._words import WeightNorm
 from implicit_bias.limits import Norm, solve_multiclass_svm
 
 from .tables import keep_rows
@@ -33,11 +34,11 @@ __all__ = ["RUNS", "Run", "draw", "margins_over_largest", "rows"]
 
 Array = NDArray[np.float64]
 
-NORMS = ("linf", "l2", "spectral")
+NORMS: tuple[WeightNorm, ...] = ("linf", "l2", "spectral")
 STEPS = 10_000
 
 
-Make = Callable[[list[torch.nn.Parameter], int], torch.optim.Optimizer]
+Make = Callable[[list[torch.nn.Parameter], int], ib.optim.MarginOptimizer]
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Run:
 
 
 def _steepest(norm: Any, momentum: float = 0.0, polar: Any = "exact", lr: float = 0.03) -> Make:
-    def make(weights: list[torch.nn.Parameter], n: int) -> torch.optim.Optimizer:
+    def make(weights: list[torch.nn.Parameter], n: int) -> ib.optim.MarginOptimizer:
         """Return steepest descent in the norm."""
         return ib.optim.SteepestDescent(
             weights, norm=norm, n_samples=n, degree=1, lr=lr, momentum=momentum, polar=polar
@@ -74,7 +75,7 @@ def _steepest(norm: Any, momentum: float = 0.0, polar: Any = "exact", lr: float 
 
 
 def _adam(beta2: float, epsilon: float = 0.0) -> Make:
-    def make(weights: list[torch.nn.Parameter], n: int) -> torch.optim.Optimizer:
+    def make(weights: list[torch.nn.Parameter], n: int) -> ib.optim.MarginOptimizer:
         """Return Adam on the margins of all samples, or of a batch."""
         return ib.optim.Adam(
             weights, n_samples=n, degree=1, lr=0.03, betas=(0.9, beta2), epsilon=epsilon
@@ -110,7 +111,7 @@ def data() -> tuple[Array, NDArray[np.int64]]:
 
 
 @cache
-def largest() -> dict[str, float]:
+def largest() -> dict[WeightNorm, float]:
     """The largest margin of coefficients of norm 1, certified, by norm."""
     X, labels = data()
     return {norm: 1 / solve_multiclass_svm(X, labels, norm=norm).objective for norm in NORMS}
@@ -140,7 +141,7 @@ def margins_over_largest(run: Run, n_steps: int) -> dict[str, float]:
                 epoch = torch.from_numpy(order.permutation(n))
             start = step % (n // run.batch) * run.batch
             chosen = epoch[start : start + run.batch]
-        optimiser.step(lambda chosen=chosen: relative_margins(B, chosen))
+        optimiser.step(partial(relative_margins, B, chosen))
     margin = float(relative_margins(B.detach(), everything).min())
     return {
         norm: margin / Norm.of(norm).value(B.detach().numpy()) / best

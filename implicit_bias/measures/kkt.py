@@ -17,6 +17,7 @@ from torch import Tensor
 from .._doors import door, result
 from .._kinds import anything
 from .._solve import Norm, NormName
+from .._words import WeightNorm
 from ..networks.adapted import plain, with_gates
 from ..networks.protocols import HasDualNorms, check_homogeneous, check_scores
 from ..networks.relative import RelativeScores, pair_gates
@@ -146,7 +147,7 @@ def kkt_distance(
     y: Inputs,
     gates: Inputs | None,
     *,
-    norm: Mapping[str, Norm | NormName] | None = None,
+    norm: Mapping[str, Norm] | Mapping[str, NormName] | Mapping[str, WeightNorm] | None = None,
 ) -> KKTDistance:
     r"""Measure how well weights satisfy the KKT conditions of the margin problem.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from .._words import WeightNorm
 from ..drawing.figures import Row
 from ..drawing.map_rows import gating_lines, map_row, plane_snapshots
 from ..drawing.runs import PREDICTED, run_panels
@@ -187,7 +188,7 @@ def _train_and_compare(
     yield Finding.judged(replace(known, predicted=farther_in_words(ahead)))
 
 
-def _layers(network: torch.nn.Module, own: OwnNorm) -> dict[str, str]:
+def _layers(network: torch.nn.Module, own: OwnNorm) -> dict[str, WeightNorm]:
     """Return the norm of each layer by the name of its weights."""
     names = [name for name, weight in network.named_parameters() if weight.requires_grad]
     below, last = own.layers

@@ -122,4 +122,5 @@ def _within(norm: Norm, blocks: Tensor) -> Tensor:
     else:
         kept = torch.zeros_like(values)
         kept[..., 0] = (values[..., 0] > 0).to(blocks)
-    return (U * kept[..., None, :]) @ W
+    steps: Tensor = (U * kept[..., None, :]) @ W
+    return steps
