@@ -60,6 +60,7 @@ PROMISED = MappingProxyType(
         "class:UnitGrowth": ".measures.growth_law:UnitGrowth",
         "class:MulticlassComparison": ".measures.labels:MulticlassComparison",
         "class:ScaleComparison": ".models.dgn.lazy_comparison:ScaleComparison",
+        "class:DecayComparison": ".runs.decay_comparison:DecayComparison",
         "class:DistillationComparison": ".models.distillation.comparison:DistillationComparison",
         "class:StudentCurves": ".models.distillation.comparison:StudentCurves",
         "class:StudentState": ".models.distillation.comparison:StudentState",
@@ -140,6 +141,8 @@ PROMISED = MappingProxyType(
         "gating:SoftGates": ".gates.soft:SoftGates",
         "gating:RandomGates": ".gates.random_gates:RandomGates",
         # Panels and rows of pictures, and the functions that they are given.
+        "panel:decay.gap": ".drawing.weight_decay:plot_value_gap",
+        "panel:decay.units": ".drawing.weight_decay:plot_decayed_units",
         "panel:classes.row": ".drawing.classes:_draw",
         "panel:folds.row": ".drawing.folds:_draw",
         "panel:maps.row": ".drawing.map_rows:_draw",

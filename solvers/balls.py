@@ -128,22 +128,50 @@ class Linearised:
 
     cone: Cone
     P: Floats
+    # Singular vectors of C, and P and Z in their basis: there the blocks of P are diagonal.
+    U: Floats
+    W: Floats
+    turned: tuple[Floats, Floats]
 
     @classmethod
     def at(cls, cone: Cone) -> Linearised:
         """Linearise at a point."""
-        inverse = np.linalg.inv(cone.M)
-        return cls(cone, (inverse + np.swapaxes(inverse, 1, 2)) / 2)
+        p = cone.C.shape[1]
+        U, s, W = np.linalg.svd(cone.C, full_matrices=True)
+        W = np.swapaxes(W, 1, 2)
+        basis = np.zeros_like(cone.Z)
+        basis[:, :p, :p], basis[:, p:, p:] = U, W
+        turn = np.swapaxes(basis, 1, 2)
+        inverse, i = np.zeros_like(cone.Z), np.arange(s.shape[1])
+        diagonal = np.arange(cone.Z.shape[1])
+        inverse[:, diagonal, diagonal] = 1 / cone.t
+        share = 1 / ((cone.t - s) * (cone.t + s))
+        inverse[:, i, i] = inverse[:, p + i, p + i] = cone.t * share
+        inverse[:, i, p + i] = inverse[:, p + i, i] = -s * share
+        Z = turn @ cone.Z @ basis
+        return cls(cone, basis @ inverse @ turn, U, W, (inverse, (Z + np.swapaxes(Z, 1, 2)) / 2))
 
-    def operator(self) -> Floats:
-        """Matrices (b, p q, p q) of `dC -> (P dM Z + Z dM P)_12`, at fixed t."""
-        p = self.cone.C.shape[1]
-        P, Z = self.P, self.cone.Z
+    def operator(self, invert: bool = False) -> Floats:
+        """Matrices (b, p q, p q) of `dC -> (P dM Z + Z dM P)_12`, at fixed t, or their inverses.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If rounding has left one that is not positive definite.
+        """
+        b, p, q = self.cone.C.shape
+        P, Z = self.turned
         P11, P12, P22 = P[:, :p, :p], P[:, :p, p:], P[:, p:, p:]
         Z11, Z12, Z22 = Z[:, :p, :p], Z[:, :p, p:], Z[:, p:, p:]
         whole = np.einsum("bik,bjl->bijkl", P11, Z22) + np.einsum("bik,bjl->bijkl", Z11, P22)
         whole += np.einsum("bil,bkj->bijkl", P12, Z12) + np.einsum("bil,bkj->bijkl", Z12, P12)
-        b, p, q = self.cone.C.shape
+        if invert:
+            whole = _inverse(whole.reshape(b, p * q, p * q)).reshape(whole.shape)
+        # Back from the basis of singular vectors, an index at a time.
+        for vectors in (self.U, self.W, self.U, self.W):
+            count = vectors.shape[1]
+            flat = whole.reshape(b, count, -1)
+            whole = np.swapaxes(vectors @ flat, 1, 2)  # the index goes to the end
         return whole.reshape(b, p * q, p * q)
 
     def radial(self) -> tuple[Floats, float]:
@@ -188,3 +216,14 @@ def _longest(matrix: Floats, step: Floats) -> float:
     scaled = np.linalg.solve(L, np.swapaxes(half, 1, 2))
     least = float(np.linalg.eigvalsh((scaled + np.swapaxes(scaled, 1, 2)) / 2).min())
     return np.inf if least >= 0 else -1 / least
+
+
+def _inverse(matrices: Floats) -> Floats:
+    """Inverses of symmetric positive definite matrices, scaled to a diagonal of ones."""
+    diagonal = np.diagonal(matrices, axis1=1, axis2=2)
+    if not np.all(diagonal > 0):
+        raise np.linalg.LinAlgError("a diagonal entry is not positive")
+    scale = 1 / np.sqrt(diagonal)
+    scaled = matrices * scale[:, :, None] * scale[:, None, :]
+    inverse = np.linalg.inv((scaled + np.swapaxes(scaled, 1, 2)) / 2)
+    return (inverse + np.swapaxes(inverse, 1, 2)) / 2 * scale[:, :, None] * scale[:, None, :]

@@ -20,6 +20,7 @@ import logging
 import math
 import time
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, null_space, orth
@@ -210,7 +211,7 @@ class Centred:
 
     image: RelativeMargins
 
-    @property
+    @cached_property
     def basis(self) -> Floats:
         """(K, K - 1) orthonormal columns of sum 0."""
         return np.asarray(null_space(np.ones((1, self.image.n_classes))))
@@ -244,13 +245,7 @@ class Centred:
 
     def gram(self, weights: Floats) -> Floats:
         """Matrix `A' diag(weights) A` on coordinates."""
-        *gates, K, D = self.image.shape
-        H, T = (gates or [1])[0], self.basis
-        full = self.image.gram(weights).reshape(H, K, D, H, K, D)
-        half = np.tensordot(full, T, axes=(1, 0))  # h d i l e a
-        both = np.tensordot(half, T, axes=(3, 0)).transpose(0, 4, 1, 2, 5, 3)
-        size = H * (K - 1) * D
-        return np.asarray(both.reshape(size, size))
+        return self.image.gram(weights, self.basis)
 
 
 def _advance(game: _Game, point: _Point) -> _Point:
@@ -301,14 +296,13 @@ class _System:
         blocks = game.blocks
         self.weights = point.lam / point.s
         matrix = game.image.gram(self.weights)
-        operator = self.linear.operator()
         self.a = game.adjoint(self.weights)
         borders = [self.a]
         diagonal = [float(self.weights.sum())]
         if game.largest:
-            matrix += blocks.matrix(operator)
+            matrix += blocks.matrix(self.linear.operator())
         else:
-            self.inverse = _inverse(operator)
+            self.inverse = self.linear.operator(invert=True)
             matrix += blocks.matrix(self.inverse)
             h, c = self.linear.radial()
             self.h = h
@@ -396,11 +390,3 @@ def _cholesky(matrix: Floats, ridge: float) -> tuple[Floats, bool]:
     raised[np.arange(len(raised)), np.arange(len(raised))] += ridge
     factor, lower = cho_factor(raised, lower=True, overwrite_a=True)
     return np.asarray(factor), bool(lower)
-
-
-def _inverse(operator: Floats) -> Floats:
-    """Inverses of symmetric positive definite matrices, scaled to a diagonal of ones."""
-    scale = 1 / np.sqrt(np.diagonal(operator, axis1=1, axis2=2))
-    scaled = operator * scale[:, :, None] * scale[:, None, :]
-    inverse = np.linalg.inv((scaled + np.swapaxes(scaled, 1, 2)) / 2)
-    return (inverse + np.swapaxes(inverse, 1, 2)) / 2 * scale[:, :, None] * scale[:, None, :]

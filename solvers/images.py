@@ -310,24 +310,30 @@ class RelativeMargins:
             return C.T @ self.X
         return np.stack([(C * z[:, None]).T @ self.X for z in self.Z.T])
 
-    def gram(self, weights: Floats) -> Floats:
-        """Matrix `A' diag(weights) A`: K^2 products X' diag(.) X, and no matrix of rows."""
+    def gram(self, weights: Floats, basis: Floats | None = None) -> Floats:
+        """Matrix `A' diag(weights) A`: K^2 products X' diag(.) X, and no matrix of rows.
+
+        With a `basis` (K, k) of the classes, that of the coordinates in it.
+        """
         n, K = self.wrong.shape
-        w, total = self.pairs(weights), np.zeros((n, K, K))
-        own = np.arange(n), self.labels
-        total[:, np.arange(K), np.arange(K)] = w
-        total[own[0], own[1], :] += self.other * w
-        total[own[0], :, own[1]] += self.other * w
-        total[own[0], own[1], own[1]] += w.sum(axis=1)
+        w, pairs = self.pairs(weights), np.zeros((n, K, K))
+        every, own = np.arange(n), self.labels
+        pairs[:, np.arange(K), np.arange(K)] = w
+        pairs[every, own, :] += self.other * w
+        pairs[every, :, own] += self.other * w
+        pairs[every, own, own] += w.sum(axis=1)
+        if basis is not None:
+            pairs, K = basis.T @ pairs @ basis, basis.shape[1]
         features = self.X
         if self.Z is not None:
             features = (self.Z[:, :, None] * self.X[:, None, :]).reshape(n, -1)
         width = features.shape[1]
         matrix = np.empty((K, width, K, width))
         for a in range(K):
-            for b in range(a + 1):
-                block = (features * total[:, a, b, None]).T @ features
-                matrix[a, :, b, :], matrix[b, :, a, :] = block, block.T
+            weighted = pairs[:, a, : a + 1, None] * features[:, None, :]
+            row = (features.T @ weighted.reshape(n, -1)).reshape(width, a + 1, width)
+            matrix[a, :, : a + 1] = row
+            matrix[: a + 1, :, a] = row.transpose(1, 2, 0)
         if self.Z is None:
             return matrix.reshape(K * width, K * width)
         H, D = self.Z.shape[1], self.X.shape[1]

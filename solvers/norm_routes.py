@@ -10,7 +10,9 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.optimize import linprog
 
+from .balls import takes
 from .checks import require_choice, shown
+from .coefficient_point import solve_coefficients
 from .design import GatedDesign
 from .dispatch import solve
 from .images import Floats, Image, RelativeMargins, Rows, dense
@@ -40,13 +42,9 @@ def solver_of(norm: Norm) -> SolverName:
     Returns
     -------
     str
-        "interior-point", "highs" for largest entries and sums of entries, else "cvxpy:CLARABEL".
+        "interior-point", or "cvxpy:CLARABEL" for sums of spectral norms and largest nuclear ones.
     """
-    if norm.blocks == "entries":
-        return "highs"
-    if norm == Norm() or (norm.over == "sum" and norm.inside == "l2"):
-        return "interior-point"
-    return "cvxpy:CLARABEL"
+    return "interior-point" if takes(norm) else "cvxpy:CLARABEL"
 
 
 def solve_norm(
@@ -64,8 +62,8 @@ def solve_norm(
     ----------
     program : NormProgram
     solver : str, optional
-        "interior-point" for "l2" and sums of l2 norms of groups, "highs" for "linf" and "l1",
-        "cvxpy:NAME" for every norm; None chooses by the norm.
+        "interior-point" for all norms but sums of spectral norms and largest nuclear ones, "highs"
+        for "linf" and "l1" at a vertex, "cvxpy:NAME" for every norm; None chooses by the norm.
     settings : Settings, optional
 
     Returns
@@ -98,8 +96,15 @@ def solve_norm(
         found = solve_norm_cvxpy(scaled, settings, name or "CLARABEL")
     elif family == "highs":
         found = _solve_linear(scaled, settings)
-    else:
+    elif _grouped_norm(scaled):
         found = _solve_groups(scaled, settings)
+    elif takes(program.norm):
+        found = solve_coefficients(scaled, settings)
+    else:
+        raise ValueError(
+            f"`solver` 'interior-point' takes no norm {program.norm.name!r}: use "
+            f"{solver_of(program.norm)!r}"
+        )
     if not found.certificate.proves_separability() and program.norm != Norm():
         proof = _solve_groups(replace(scaled, norm=Norm()), settings)
         found = replace(found, dual=proof.dual, equality_dual=proof.equality_dual)
@@ -122,6 +127,15 @@ def _scaled(program: NormProgram) -> tuple[NormProgram, float, float]:
     share = 1.0 if E is None else power_of_two(E.largest())
     E = None if E is None else E.over(share)
     return replace(program, image=program.image.over(scale), equalities=E), scale, share
+
+
+def _grouped_norm(program: NormProgram) -> bool:
+    """True if the program is one of the game of groups: l2 norms, summed, of whole columns."""
+    norm, image = program.norm, program.image
+    if norm == Norm():
+        return True
+    groups = norm.inside == "l2" and norm.over == "sum" and norm.blocks != "entries"
+    return groups and program.equalities is None and not isinstance(image, Rows)
 
 
 def _solve_groups(program: NormProgram, settings: Settings) -> NormSolution:
@@ -153,24 +167,13 @@ def _grouped(program: NormProgram) -> tuple[MaxMarginProgram, Callable[[Floats],
 
     if norm == Norm():
         return standard, direct
-    if norm == Norm.of("l1"):
-        rows = dense(image)
-        entries = GatedDesign(np.ones((len(rows), 1)), rows, np.arange(rows.shape[1]))
-        return MaxMarginProgram(entries, np.ones(len(rows))), direct
-    if norm.over == "sum" and norm.inside == "l2" and n_columns % shape[0] == 0:
-        if norm.blocks == "units" or (norm.blocks == "rows" and len(shape) == 2):
-            group = np.repeat(np.arange(shape[0]), n_columns // shape[0])
-            return replace(standard, design=replace(design, group=group)), direct
-        if norm.blocks == "columns" and n_columns == shape[0]:
-            # Inputs and gates change places: the groups are inputs.
-            group = np.arange(shape[1])
-            turned = GatedDesign(X=design.Z * standard.y[:, None], Z=design.X, group=group)
-            return MaxMarginProgram(turned, np.ones(image.n_rows)), lambda V: V.T.reshape(shape)
-    raise ValueError(
-        f"`solver` 'interior-point' takes the norm 'l2' and sums of l2 norms of groups, not "
-        f"{norm.name!r} of {type(image).__name__} with coefficients {shape}: use "
-        f"{solver_of(norm)!r}"
-    )
+    if norm.blocks == "columns":
+        # Inputs and gates change places: the groups are inputs.
+        group = np.arange(shape[1])
+        turned = GatedDesign(X=design.Z * standard.y[:, None], Z=design.X, group=group)
+        return MaxMarginProgram(turned, np.ones(image.n_rows)), lambda V: V.T.reshape(shape)
+    group = np.repeat(np.arange(shape[0]), n_columns // shape[0])
+    return replace(standard, design=replace(design, group=group)), direct
 
 
 def require_copies(image: Image) -> None:
@@ -181,11 +184,6 @@ def require_copies(image: Image) -> None:
 
 def _solve_in_null_space(program: NormProgram, settings: Settings) -> NormSolution:
     """Solve an l2 program with equalities in an orthonormal basis of their zeros."""
-    if program.norm != Norm():
-        raise ValueError(
-            f"`solver` 'interior-point' takes equalities with the norm 'l2' only, not "
-            f"{program.norm.name!r}: use {solver_of(program.norm)!r}"
-        )
     assert program.equalities is not None
     E, A = program.equalities.flat, dense(program.image)
     Q = null_space(E)

@@ -183,14 +183,14 @@ def line(name: str, parts: list[str]) -> str:
 
 
 def broken(part: str, indent: int) -> str:
-    """Return a `Literal`, a word a line where it is long."""
+    """Return a `Literal`, or a sequence of one, a word a line where it is long."""
     if len(part) + indent + 2 <= WIDTH:
         return part
-    outer, _, inner = part.partition("Literal[")
-    if outer:  # a sequence of them
-        return f"{outer}{broken(f'Literal[{inner[:-1]}', indent)}]"
-    words = inner.removesuffix("]").split(", ")
     inside, outside = " " * (indent + 4), " " * indent
+    if part.startswith("Sequence["):
+        inner = broken(part.removeprefix("Sequence[").removesuffix("]"), indent + 4)
+        return f"Sequence[\n{inside}{inner}\n{outside}]"
+    words = part.removeprefix("Literal[").removesuffix("]").split(", ")
     return "Literal[\n" + "".join(f"{inside}{word},\n" for word in words) + f"{outside}]"
 
 

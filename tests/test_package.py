@@ -193,7 +193,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("reports/*.py", (".", "_solve", "data.sample", "gates.gating", "limits.*",
                       "local_limits.limit", "measures.*", "drawing.*", "options.choices",
                       "training.settings", "training.trajectory")),
-    ("runs/*.py", (".", "_solve", "_version", "data.*", "gates.*", "limits.*", "training.*",
+    ("runs/*.py", (".", "_solve", "_version", "data.*", "gates.*", "limits.*", "finite_limits.*",
+                   "training.*",
                    "measures.*", "equivalence.*", "networks.protocols", "drawing.*", "options.*",
                    "reports.*")),
     ("run_model.py", (*BELOW_MODELS, "models")),  # the one that looks a model up

@@ -100,15 +100,17 @@ def solve_box(
     at_zero = loss.value(np.zeros_like(y), y)
     high = np.full(m, max(float(np.abs(V).mean()), 1e-300))
     low, steps = high.copy(), 0
+    least, stalled = np.inf, 0
+    up, down = np.full(m, radius), np.full(m, radius)  # unknowns of their own: no difference
     for steps in range(1, _STEPS + 1):  # noqa: B007
         f = A @ w
-        up, down = radius - w, radius + w
         slope = -(A.T @ loss.multipliers(f, y))
         mu = float(high @ up + low @ down) / (2 * m)
         missed = slope + high - low
         left = 2 * m * mu + radius * float(np.abs(missed).sum())
         # Of a ball that does not bind the least loss may be 0.
-        if left <= tol * max(loss.value(f, y), 1e-3 * tol * at_zero) or mu == 0:
+        least, stalled = (left, 0) if left < least / 2 else (least, stalled + 1)
+        if left <= tol * max(loss.value(f, y), 1e-3 * tol * at_zero) or stalled > 5 or mu == 0:
             break
         weight = loss.curvature(f, y)
         H = (A * weight[:, None]).T @ A + np.diag(high / up + low / down)
@@ -129,6 +131,7 @@ def solve_box(
         a = min(_edge(up, -dw), _edge(down, dw), _edge(high, d_high), _edge(low, d_low))
         a = min(1.0, 0.99 * a)
         w, high, low = w + a * dw, high + a * d_high, low + a * d_low
+        up, down = up - a * dw, down + a * dw
         if a < 1e-10:
             break
     return w, steps

@@ -18,6 +18,7 @@ from ..limits.multiclass import MulticlassLimit
 from ..quantities.measured import Measured, derived, part, quantity
 from .distances import Distances
 from .kkt import KKTDistance
+from .own_norm import OwnNorm
 from .scalars import (
     DUAL_SLACK,
     above_one,
@@ -218,6 +219,7 @@ def compare(
     val: Sample,
     *,
     kkt: KKTDistance | None = None,
+    own: OwnNorm | None = None,
 ) -> Comparison:
     """Compare a network with a limit on training and held-out data.
 
@@ -231,6 +233,9 @@ def compare(
         Data with the gates that limit and network use.
     kkt : KKTDistance, optional
         `kkt_distance` of the network on its training data, if it has been computed already.
+    own : OwnNorm, optional
+        The program in the norm that the network's optimiser induces: see `Distances`. Where the
+        layers' norms are not Euclidean, conditions of such KKT points are not looked at.
 
     Returns
     -------
@@ -254,7 +259,7 @@ def compare(
     >>> round(found.margin_ratio, 6), round(found.score_cosine, 6), found.agreement
     (1.0, 1.0, 1.0)
     """
-    distances = Distances(limit, train, val)
+    distances = Distances(limit, train, val, own=own, kkt=own is None or own.euclidean)
     now = distances(network, kkt=kkt)
     p, q = error_rate(to_numpy(val.y), distances.predicted_scores()), now["error_network"]
     norms, dual_norms = unit_norms(network), now.get("dual_norms", np.empty(0))

@@ -20,6 +20,7 @@ from ..training.data import GatedData, place_data
 from ..training.margins import loss_margins
 from ..training.objectives import get_logarithm, log_mean_loss
 from .kkt import KKTDistance
+from .own_norm import OwnNorm
 from .scalars import (
     above_one,
     agreement,
@@ -67,6 +68,10 @@ class Distances:
         seconds for thousands. Without it its values are NaN.
     direction : bool
         Keep the network's coefficients, at unit length, for `extrapolate_direction`.
+    own : OwnNorm, optional
+        The program in the norm that the network's optimiser induces. Where it is not the limit's,
+        margin ratios and norms are those of this program, and what compares with the coefficients
+        or the scores of the limit is NaN.
 
     Raises
     ------
@@ -87,6 +92,8 @@ class Distances:
     smooth_margin_ratio  the same of :math:`-\log \sum_n \ell(m_n)`, which lies below the smallest
                          margin (for the logistic loss once margins are above 1 or so)
     network_norm         norm of the coefficients in the limit's norm
+    certified_ratio      with `own`: smallest margin per unit of norm over the least of all upper
+                         bounds so far, which the weights of the loss prove without a solver
     zeta_cosine          between the coefficients of network and limit
     score_cosine         between their scores on held-out data
     agreement            share of held-out samples with equal labels
@@ -135,6 +142,7 @@ class Distances:
         loss: MarginLoss = "logistic",
         kkt: bool = True,
         direction: bool = False,
+        own: OwnNorm | None = None,
     ) -> None:
         if len(val.y) == 0:
             raise ValueError("`val` has no samples: scores and labels need some to compare")
@@ -146,6 +154,7 @@ class Distances:
         self._placed: tuple[GatedData, GatedData] | None = None
         self._first: dict[str, Array] = {}
         self._last_gates: Array | None = None
+        self._own, self._largest_margin = own, math.inf
 
     @door()
     def __call__(self, network: torch.nn.Module, *, kkt: KKTDistance | None = None) -> Values:
@@ -159,10 +168,15 @@ class Distances:
         values: Values = {}
         if self._limit is not None:
             values |= self._beside_the_limit(self._limit, network, train.y, known, margins)
+        if self._own is not None:
+            values |= self._in_own_norm(self._own, network, margins)
         trained = placed_scores(network, val)
         if self._predicted is not None:
-            values["score_cosine"] = score_cosine(self._predicted, trained)
-            values["agreement"] = agreement(self._predicted, trained)
+            # Limits in other norms need not be unique: their margins compare, their scores do not.
+            alike = self._own is None or self._own.limit
+            cosine = score_cosine(self._predicted, trained) if alike else math.nan
+            values["score_cosine"] = cosine
+            values["agreement"] = agreement(self._predicted, trained) if alike else math.nan
         values["error_network"] = error_rate(to_numpy(val.y.double()), trained)
         values["kkt_cosine"] = math.nan if kkt is None else kkt.cosine
         values["kkt_residual"] = math.nan if kkt is None else kkt.residual
@@ -188,7 +202,8 @@ class Distances:
     def state_dict(self) -> dict[str, Array]:
         """Return the results of the first and the last call, for a resumed run."""
         last = {} if self._last_gates is None else {"last_gates": self._last_gates}
-        return {f"first_{name}": array for name, array in self._first.items()} | last
+        own = {} if self._own is None else {"largest_margin": np.array(self._largest_margin)}
+        return {f"first_{name}": array for name, array in self._first.items()} | last | own
 
     @door()
     def load_state_dict(self, state: dict[str, Array]) -> None:
@@ -196,6 +211,7 @@ class Distances:
         first = {name for name in state if name.startswith("first_")}
         self._first = {name.removeprefix("first_"): np.asarray(state[name]) for name in first}
         self._last_gates = state.get("last_gates")
+        self._largest_margin = float(state.get("largest_margin", math.inf))
 
     def _place(self, network: torch.nn.Module) -> tuple[GatedData, GatedData]:
         # Once a network: checking and copying the data would cost more than the forward passes.
@@ -226,6 +242,25 @@ class Distances:
             "smooth_margin_ratio": margin_ratio(-log_sum, norm, limit),
             "network_norm": norm,
             "zeta_cosine": zeta_cosine(limit, network),
+        }
+
+    def _in_own_norm(self, own: OwnNorm, network: torch.nn.Module, margins: Array) -> Values:
+        import torch
+
+        bound = own.largest_margin(margins)
+        self._largest_margin = min(self._largest_margin, bound)
+        smallest, size = float(margins.min()), own.value(network)
+        certified = smallest / size / self._largest_margin if size > 0 else math.nan
+        if own.limit:
+            return {"certified_ratio": certified}
+        lower = max(own.lower, 1 / self._largest_margin)
+        log_sum = float(log_mean_loss(torch.tensor(margins), self._loss)) + math.log(len(margins))
+        return {
+            "certified_ratio": certified,
+            "margin_ratio": own.ratio(smallest, network, lower),
+            "smooth_margin_ratio": own.ratio(-log_sum, network, lower),
+            "network_norm": size,
+            "zeta_cosine": math.nan,
         }
 
     def _balance(self, network: torch.nn.Module) -> Values:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._doors import door, result
-from ..networks.adapted import with_gates
+from .._kinds import anything
+from .._solve import Norm, NormName
+from ..networks.adapted import plain, with_gates
 from ..networks.protocols import HasDualNorms, check_homogeneous, check_scores
 from ..networks.relative import RelativeScores, pair_gates
 from ..quantities.measured import Measured, derived, part, quantity
@@ -32,6 +35,7 @@ from .fit.gradients import (
 )
 from .fit.gram_products import GramProducts
 from .fit.nonnegative import nonnegative_fit
+from .kkt_ratio import LayerNorms, kkt_ratio, ratio_of_fit
 
 Array = NDArray[np.float64]
 
@@ -92,6 +96,19 @@ class KKTDistance(Measured):
         "`kkt_distance`); None for a network without `dual_norms`."
     )
 
+    ratio: float = quantity(
+        "KKT ratio in the norms of the layers, at most",
+        doc="Upper bound of the ratio rho of the linearised margin problem to the norm of the "
+        "weights, in the norms that were asked for: rho is 1 at a KKT point in these norms, and "
+        "below 1 elsewhere.",
+        default=math.nan,
+    )
+    ratio_bound: float = quantity(
+        column="kkt_ratio",
+        doc="Certified lower bound of rho, from multipliers.",
+        default=math.nan,
+    )
+
     def __post_init__(self) -> None:
         for array in (self.multipliers, self.dual_norms):
             if array is not None:
@@ -122,9 +139,14 @@ class KKTDistance(Measured):
         return float(max(reached, 0.0) / self.dual_norms.max())
 
 
-@door()
+@door(norm=anything)
 def kkt_distance(
-    network: torch.nn.Module, X: Inputs, y: Inputs, gates: Inputs | None
+    network: torch.nn.Module,
+    X: Inputs,
+    y: Inputs,
+    gates: Inputs | None,
+    *,
+    norm: Mapping[str, Norm | NormName] | None = None,
 ) -> KKTDistance:
     r"""Measure how well weights satisfy the KKT conditions of the margin problem.
 
@@ -143,6 +165,10 @@ def kkt_distance(
         relative ones, :math:`f_y - f_k` of every sample and other class k.
     gates : (n, ...) array or None
         Gate values or integer contexts of each sample; None for networks without.
+    norm : mapping of str to Norm or str, optional
+        Norms of the layers in which `ratio` and `ratio_bound` are measured, by the names of the
+        network's trained weights; the largest of them is the norm of the weights. By default the l2
+        norm of all weights. A weight of several axes counts as a matrix with its first as rows.
 
     Returns
     -------
@@ -190,8 +216,16 @@ def kkt_distance(
     >>> found = ib.kkt_distance(network, np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
     >>> found.residual < 1e-9
     True
+    >>> found = ib.kkt_distance(
+    ...     network, np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)),
+    ...     norm={"w1": "linf", "upper.0": "linf"},
+    ... )
+    >>> found.ratio < 0.9  # in the norm of sign descent w1 would have two equal entries
+    True
     """
     given = to_float64(place_data(network, X, y, gates))
+    named = {k: p for k, p in plain(network).named_parameters() if p.requires_grad}
+    layers = None if norm is None else LayerNorms.named(named, norm)
     network, data = _margins_as_scores(with_gates(copy.deepcopy(network).double()), given)
     degree = check_homogeneous(network, data.X, data.gates)
     margin = margins(network, data)
@@ -208,26 +242,48 @@ def kkt_distance(
             p.div_(smallest ** (1 / degree))
     excess = margin / smallest - 1
     w = flat(trained).detach()
-    norm = float(w.norm())
+    size = float(w.norm())
     wanted = degree * (1 + excess)  # <y_n grad f, w> by homogeneity
     # With more samples than weights many fits are as good: `tight` prefers those on the margin.
     # Multipliers sum to ||w||^2 / degree at a KKT point, which puts it in units of ||w||.
-    tight = TIGHT * degree / norm * excess
+    tight = TIGHT * degree / size * excess
     lam = _exchanged(network, data, wanted, tight)
     if lam is None:
         lam = _generated(network, data, w, wanted, tight)
     fit = combined_gradient(network, data, lam)
+    off = slopes(network, data, w - fit)
+    if layers is None:
+        ratio = ratio_of_fit(w, fit, wanted - off, lam, 1 + (degree - 1) * (1 + excess))
+    else:
+        ratio = kkt_ratio(w, excess, degree, _Gradients(network, data), layers)
     fit_norm, total, epsilon = float(fit.norm()), float(lam.sum()), float((w - fit).norm())
     return KKTDistance(
-        cosine=float(w @ fit) / (norm * fit_norm) if fit_norm > 0 else 0.0,
-        residual=epsilon / norm,
-        residual_bound=_residual_bound(w, w - fit, wanted, slopes(network, data, w - fit)),
+        cosine=float(w @ fit) / (size * fit_norm) if fit_norm > 0 else 0.0,
+        residual=epsilon / size,
+        residual_bound=_residual_bound(w, w - fit, wanted, off),
         complementarity=float(lam @ excess) / total if total > 0 else math.nan,
         epsilon=epsilon,
         delta=float((lam * excess).max()),
         multipliers=_by_sample(lam, given.y).cpu().numpy(),
-        dual_norms=_dual_norms(network, lam, data, (norm**2 / degree) ** ((degree - 2) / 2)),
+        dual_norms=_dual_norms(network, lam, data, (size**2 / degree) ** ((degree - 2) / 2)),
+        ratio=ratio.above,
+        ratio_bound=ratio.below,
     )
+
+
+class _Gradients:
+    """The gradients of all margins at the weights of a network, which are never formed."""
+
+    def __init__(self, network: torch.nn.Module, data: GatedData) -> None:
+        self._network, self._data = network, data
+
+    def combined(self, lam: Tensor) -> Tensor:
+        """Return ``sum_n lam_n grad m_n`` (P,)."""
+        return combined_gradient(self._network, self._data, lam)
+
+    def slopes(self, u: Tensor) -> Tensor:
+        """Return ``<grad m_n, u>`` (n,)."""
+        return slopes(self._network, self._data, u)
 
 
 def _margins_as_scores(

@@ -53,6 +53,7 @@ class _PlainChoices(TypedDict, total=False):
     contexts: int | None
     cutoffs: Literal["median", "random", "axes"]
     data_dir: str | os.PathLike[str] | None
+    decoupled: bool
     depth: int
     device: Literal[
         "cpu",
@@ -148,6 +149,7 @@ class _PlainChoices(TypedDict, total=False):
     trunk: Literal["trained", "random"]
     trunk_steps: int
     upper_units: int | None
+    weight_decay: float
 
 
 class Choices(_PlainChoices, total=False):

@@ -23,6 +23,7 @@ from .._words import (
 from ..data.names import NAMES
 
 __all__ = [
+    "DECAYED",
     "EVERY_CLASS",
     "ONE_TRAINER",
     "PLANE",
@@ -30,6 +31,7 @@ __all__ = [
     "About",
     "ClassOptions",
     "ContextOptions",
+    "DecayOptions",
     "DeviceOptions",
     "GateOptions",
     "ImageOptions",
@@ -205,7 +207,9 @@ class StartOptions(Options):
     """The weights that a network begins with."""
 
     init: UnitInit = option("orthogonal", "Initial weights.")
-    init_scale: float = option(1.0, "Factor on the initial weights.")
+    init_scale: float = option(
+        1.0, "Factor on the initial weights; 0.1 where a trainer descends in a norm of its own."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,6 +263,38 @@ class TrainerOptions(ScheduleOptions):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class DecayOptions(Options):
+    """Weight decay, which makes limits finite."""
+
+    weight_decay: float = option(
+        0.0, "Decay lam of all weights, lam ||w||^2 / 2 in the loss; makes the limit finite."
+    )
+    decoupled: bool = option(
+        False, "Decay beside the step, as of AdamW: with sign, signum, adam, muon and others."
+    )
+
+
+class Positive:
+    """Equal to every number above 0, and to True: the value of an option that is set."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int | float) and other > 0
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+# What converges with weight decay: in the gradient of the loss, and beside steps that fall.
+DECAYED: Mapping[tuple[str, Any], Mapping[str, Any]] = {
+    ("weight_decay", Positive()): {
+        "trainer": "constant", "batch_size": 0, "steps": (20000,), "learning_rate": (0.1,),
+        "momentum": 0.98,
+    },
+    ("decoupled", Positive()): {
+        "trainer": "sign", "steps": (20000,), "learning_rate": (), "momentum": 0.9,
+    },
+}  # fmt: skip
 # Training ten networks, or on the plane: the defaults of models that take these options.
 EVERY_CLASS: Mapping[tuple[str, str], Mapping[str, Any]] = {("classes", "all"): {"steps": (1500,)}}
 # What descent does beside what reaches the limit, in the time of 2000 steps of the latter alone.

@@ -131,6 +131,9 @@ def _complete(
         if trainer != own:
             usual = {name: value for name, value in usual.items() if name not in SCHEDULE}
         usual = {**_trainer_defaults(trainer), **usual, "trainer": trainer}
+        scale = min(get_trainer(name).init_scale for name in trainer.split(","))
+        if "init_scale" in known and scale < 1:
+            usual.setdefault("init_scale", scale)
         if "," in trainer:
             return {**known, **usual, **given}
         # Phases that follow from the data are of rates that were chosen with them.

@@ -114,6 +114,22 @@ _RISK = _column(
     ".2%",
 )
 
+
+def _of_machine(key: str, name: str, *, ratio: bool = False) -> tuple[Quantity, ...]:
+    """Return the columns of a machine that stands in for a ReLU network."""
+    return (
+        _column(f"{key}_status", "status", f"Status of {name}.", type="string"),
+        _like(f"{key}_gap", _GAP, f"Relative duality gap of {name}."),
+        *(
+            [_like(f"{key}_margin_ratio", _MARGIN_RATIO, f"Margin ratio beside {name}.")]
+            if ratio
+            else []
+        ),
+        _like(f"{key}_agreement", _AGREEMENT, f"Share of held-out labels that {name} shares."),
+        _like(f"{key}_error", _ERROR, f"Held-out error of {name}."),
+    )
+
+
 MEASURED: tuple[Quantity, ...] = (
     _column("limit", "program", "Program that the columns of the limit belong to.", type="string"),
     _column(
@@ -215,6 +231,25 @@ MEASURED: tuple[Quantity, ...] = (
     ),
     _KKT_RESIDUAL,
     _column(
+        "norm", "norm of the coefficients", "Norm that the trainer induces on them.", type="string"
+    ),
+    _column(
+        "certified_ratio",
+        "margin ratio, certified by the loss weights",
+        "Margin of the network per unit of its trainer's norm over the least of the upper bounds "
+        "that the weights of its loss proved on the way: at most 1.",
+        ".4f",
+        ideal=1.0,
+    ),
+    _column(
+        "kkt_ratio",
+        "KKT ratio in the norms of the layers, at least",
+        "Certified lower bound of the least norm of the linearised margin problem over the norm of "
+        "the weights: 1 at a KKT point in these norms.",
+        ".4f",
+        ideal=1.0,
+    ),
+    _column(
         "kkt_complementarity",
         "KKT complementarity, multipliers beyond the margin",
         "Mean distance of samples beyond the smallest margin, weighted by their multipliers: 0 at "
@@ -269,6 +304,49 @@ MEASURED: tuple[Quantity, ...] = (
         head="off the limit",
         phrase="weights {:.2g} off the limit (relative)",
     ),
+    _column(
+        "value_gap",
+        "value above the optimum, certified by its own slopes",
+        "By how much the network's value is above the optimum of its finite program at most, "
+        "relative, certified by the slopes of its own loss.",
+        ".2e",
+        ideal=0.0,
+        head="value gap",
+        phrase="value within {:.1e} of the optimum",
+    ),
+    _column(
+        "over_optimum",
+        "  above the certified lower bound of the limit",
+        "Value of the network above the certified lower bound of the optimum, relative.",
+        ".2e",
+        ideal=0.0,
+        head="over the optimum",
+        phrase="value {:.1e} above the optimum",
+    ),
+    _column(
+        "score_distance",
+        "distance of scores from the limit's, relative",
+        "Distance of the training scores of network and limit, relative to the limit's.",
+        ".2e",
+        ideal=0.0,
+        head="distance of scores",
+    ),
+    _column("penalty", "penalty", "Penalty of the finite program.", ".4g"),
+    _column("radius", "radius of the ball", "Radius of the ball of decoupled decay.", ".4g"),
+    _column(
+        "radius_used",
+        "  of which the network uses",
+        "Norm of the network's coefficients over the radius of its ball.",
+        ".6f",
+    ),
+    _column(
+        "limit_margin_ratio",
+        "margin of the finite limit beside the largest",
+        "Margin per unit norm of the finite limit over the largest there is: 1 as the penalty "
+        "goes to 0, like 1 - c / log(1 / penalty).",
+        ".4f",
+        ideal=1.0,
+    ),
     _like("null_norm_limit", _NULL_NORM, "Length of the limit off the span of the samples."),
     _NULL_NORM,
     _like("angle_limit", _ANGLE, "Angle between limit and teacher, in radians."),
@@ -291,6 +369,10 @@ MEASURED: tuple[Quantity, ...] = (
     _like("frozen_margin_ratio", _MARGIN_RATIO, "Margin ratio of the copy beside its limit."),
     _like("frozen_agreement", _AGREEMENT, "Share of held-out labels that copy and limit share."),
     _like("frozen_kkt_residual", _KKT_RESIDUAL, "KKT residual of the copy, 0 at a KKT point."),
+    *_of_machine("rc", "SVM-RC, on random gates"),
+    *_of_machine("lc", "SVM-LC, on the learned gates", ratio=True),
+    *_of_machine("hl", "SVM-HL, on the last hidden activations", ratio=True),
+    *_of_machine("gates_only", "the SVM on the pattern of gates alone"),
     _column(
         "local_status",
         "  status",

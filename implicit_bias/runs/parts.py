@@ -12,7 +12,9 @@ from ..limits.formulation import Formulation, Solving, solve_program
 from ..limits.joint_margin import JointMargin
 from ..limits.limit import Limit
 from ..limits.multiclass import MulticlassLimit, solve_multiclass_svm
+from ..limits.optimiser_norms import Form
 from ..training.catalogue import get_trainer
+from .decay_programs import Layers
 
 if TYPE_CHECKING:
     import torch
@@ -102,18 +104,25 @@ class Parts:
         Its units, contexts or layers, for titles; empty where there is nothing to count.
     gating : callable, optional
         `gating(seed)` returns an unfitted transformer of inputs to gates, if there are gates.
+    form : str, optional
+        How its coefficients follow from its layers, by which the norm that an optimiser induces on
+        them is known: a key of `limits.optimiser_norms.INDUCED`.
     control : bool
         True where the limit is not that of the network but a control.
     joint : JointParts, optional
         The parts of a run of all classes at once, where there is a program for it.
+    decay : Layers, optional
+        Its layers, where a finite program is known of their training with weight decay.
     """
 
     formulation: Formulation[Any]
     network: Callable[[Sample, int], torch.nn.Module]
     network_name: str
     gating: Callable[[int], Any] | None = None
+    form: Form | None = None
     control: bool = False
     joint: JointParts | None = None
+    decay: Layers | None = None
     size: str = ""
 
     @property

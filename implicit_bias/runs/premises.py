@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from .._words import SteepestTrainer, words
+
 __all__ = [
     "DIRECTION",
     "DUAL_NORMS",
@@ -27,6 +29,7 @@ __all__ = [
     "ONE_LAYER",
     "PROPOSITION_B8",
     "SEPARABLE",
+    "STEEPEST",
     "Known",
     "Premise",
 ]
@@ -70,21 +73,28 @@ class Premise:
     def applies(self, options: Any) -> bool:
         """Return False where the theorem does without it under these options."""
         given = {name: getattr(options, name, None) for name in {**self.where, **self.unless}}
-        return all(given[name] in values for name, values in self.where.items()) and not any(
-            given[name] in values for name, values in self.unless.items()
-        )
+        return all(
+            any(one in values for one in _each(given[name])) for name, values in self.where.items()
+        ) and not any(given[name] in values for name, values in self.unless.items())
 
     def broken_by(self, options: Any) -> str:
         """Return the options that it does not hold with, in words; empty if there are none."""
         found = []
         for option, values in self.needs.items():
-            given = getattr(options, option, None)
-            several = given.split(",") if isinstance(given, str) else given
-            each = several if isinstance(several, Sequence) else [several]
             # None: the model takes no such option, or every trainer has its own default of it.
-            wrong = [str(one) for one in each if one is not None and one not in values]
+            wrong = [
+                str(one)
+                for one in _each(getattr(options, option, None))
+                if one is not None and one not in values
+            ]
             found += [f"{option} {', '.join(wrong)}"] if wrong else []
         return "; ".join(found)
+
+
+def _each(given: Any) -> Sequence[Any]:
+    """Return the values that an option names, several where it names several."""
+    several = given.split(",") if isinstance(given, str) else given
+    return several if isinstance(several, Sequence) else [several]
 
 
 SEPARABLE = Premise(
@@ -123,6 +133,16 @@ LINEAR_METHODS = Premise(
     "Telgarsky, for the exponential loss)",
     known="cannot be checked",
     needs={"trainer": ("constant", "normalised", "dual"), "momentum": (0, 0.0)},
+)
+STEEPEST = Premise(
+    name="limit in the trainer's norm",
+    text="a trainer that descends in another norm has the limit of that norm, which stands beside "
+    "it: margins of linear predictors go to the largest (Fan, Schmidt and Thrampoulidis; Adam "
+    "without its constant: Zhang, Zou and Cao); of more layers directions go to KKT points in "
+    "the layers' norms, for smooth networks and falling steps (Gronich and Vardi), and the program "
+    "of the global optimum is this project's own",
+    known="cannot be checked",
+    where={"trainer": words(SteepestTrainer)},
 )
 FULL_BATCHES = Premise(
     name="full batches",
@@ -166,7 +186,7 @@ LOCAL_OPTIMUM = Premise(
 )
 
 PROPOSITION_B8 = (
-    SEPARABLE, HOMOGENEOUS, GATES, LOSS, METHOD, FULL_BATCHES, LOSS_TO_0, DIRECTION, MARGINS,
-    GRADIENTS, DUAL_NORMS,
+    SEPARABLE, HOMOGENEOUS, GATES, LOSS, METHOD, STEEPEST, FULL_BATCHES, LOSS_TO_0,
+    DIRECTION, MARGINS, GRADIENTS, DUAL_NORMS,
 )  # fmt: skip
 """Those of proposition B.8 of Lippl, Abbott and Chung, and the last, which is left out there."""

@@ -11,6 +11,7 @@ from ..limits.multiclass import MarginLimit
 from ..reports.finding import Finding
 from ..reports.findings import gating_file, solved, usable
 from ..reports.report import Report
+from .decayed import decayed_programs, decays, run_decayed
 from .gathering import gather
 from .joint import gated
 from .model import imported
@@ -38,6 +39,8 @@ def run_separable(setup: Setup) -> Report:
     parts: Parts = imported(setup.model.parts)(setup.options)
     joint = _joint(setup, parts)
     samples = prepare(setup, gating=parts.gating)
+    if decays(setup.options):
+        return run_decayed(samples, parts)
     if joint is not None:
         return _run_joint(gated(samples, joint), joint)
     if setup.options.classes == "all":
@@ -58,6 +61,8 @@ def separable_programs(setup: Setup) -> RunPrograms:
     parts: Parts = imported(setup.model.parts)(setup.options)
     joint = _joint(setup, parts)
     samples, note = prepare(setup, gating=parts.gating), ""
+    if decays(setup.options):
+        return decayed_programs(samples, parts)
     if joint is not None:
         samples = gated(samples, joint)
         setup.progress.stage(f"stating {joint.name} on {len(samples.train.y)} samples")

@@ -36,6 +36,7 @@ __all__ = [
     "SampleSetup",
     "Setup",
     "data_record",
+    "declared_assumption",
     "prepare",
     "schedule_of",
     "start",
@@ -125,7 +126,7 @@ class Setup:
             title=title,
             source=source,
             assumptions=tuple(
-                _assumption(one, self.options) for one in self.model.premises(self.options)
+                declared_assumption(one, self.options) for one in self.model.premises(self.options)
             ),
             record={"model": self.model.name, "theorem": theorem}
             | _provenance(self.options)
@@ -239,6 +240,8 @@ def training_settings(
         batch_size=options.batch_size,
         schedule=schedule or schedule_of(options),
         momentum=getattr(options, "momentum", 0.0),
+        weight_decay=getattr(options, "weight_decay", 0.0),
+        decay="decoupled" if getattr(options, "decoupled", False) else "coupled",
         random_state=seeds.batches,
     )
 
@@ -303,7 +306,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _assumption(premise: Premise, options: Any) -> Assumption:
+def declared_assumption(premise: Premise, options: Any) -> Assumption:
     """Return what options alone tell of an assumption."""
     broken = premise.broken_by(options)
     if broken:

@@ -15,6 +15,7 @@ from ..limits.multiclass import MarginLimit
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
+from ..measures.own_norm import OwnNorm
 from ..options.resolve import SCHEDULE
 from ..reports.finding import Finding
 from ..reports.findings import compared, evidence, separable_assumptions, trained
@@ -26,6 +27,7 @@ from ..training.trajectory import Trajectory
 from .fit import STATE, fit
 from .joint import joint_labels
 from .label_agreement import AgreementAhead, agreement_ahead
+from .own_norms import norms_finding, own_norms
 from .parts import JointParts, Parts, n_outputs
 from .prospects import FOLLOWS, farther_in_words, prospects
 from .setup import SampleSetup
@@ -100,8 +102,11 @@ def train_side_by_side(
 ) -> Iterator[Finding]:
     """Train a network by each trainer in turn, and find how they compare with the limit."""
     found: dict[str, dict[str, Finding]] = {}
+    norms: dict[str, OwnNorm] = {}
+    if isinstance(parts, Parts) and isinstance(limit, Limit):
+        norms = own_norms(setup, [one.trainer for one in runs], parts, limit)
     for one in runs:
-        for finding in _train_and_compare(one, parts, limit):
+        for finding in _train_and_compare(one, parts, limit, norms):
             of_each = found.setdefault(finding.key, {})
             of_each[one.trainer] = finding
             yield _together(of_each, setup, parts, limit)
@@ -125,9 +130,14 @@ def _together(
 
 
 def _train_and_compare(
-    one: TrainerRun, parts: Parts | JointParts, limit: MarginLimit
+    one: TrainerRun,
+    parts: Parts | JointParts,
+    limit: MarginLimit,
+    norms: Mapping[str, OwnNorm],
 ) -> Iterator[Finding]:
     """Train a network by one trainer, and find how it compares with the limit."""
+    own = norms.get(one.trainer)
+    euclidean = own is None or own.euclidean
     setup, network, samples = one.setup, one.network, one.setup.samples
     by = f" by {one.among}" if one.among else ""
     setup.progress.stage(f"training a {parts.network_name}{by} for {setup.settings.n_steps} steps")
@@ -135,14 +145,16 @@ def _train_and_compare(
     snapshots = None
     if not classes:  # whose maps are of the sign of one score
         snapshots = plane_snapshots(network, setup.train.X, setup.settings.n_steps)
-    trajectory = _train(one, limit, snapshots, kkt=not classes)
+    # The KKT fit of n (K - 1) relative margins costs more than a step: at the end alone.
+    trajectory = _train(one, limit, snapshots, own, kkt=euclidean and not classes)
     panels = run_panels(trajectory, limit, _predicted(setup, limit), name=_known_as(parts))
     yield _asked(one, trained(network, trajectory, panels=panels, among=one.among))
     setup.progress.stage("comparing")
     separates = trajectory.smallest_margin[-1] > 0
     quick = not classes or n_margins(setup.train.y) <= MOST_MARGINS
-    kkt = kkt_distance(network, *setup.train) if separates and quick else None
-    comparison = compare(limit, network, *samples, kkt=kkt)
+    layers = None if own is None or euclidean else _layers(network, own)
+    kkt = kkt_distance(network, *setup.train, norm=layers) if separates and quick else None
+    comparison = compare(limit, network, *samples, kkt=kkt if euclidean else None, own=own)
     state = measure_network(network, *samples, kkt)
     assumptions = separable_assumptions(
         limit, comparison, trajectory, setup.train, setup.options.loss
@@ -150,13 +162,17 @@ def _train_and_compare(
     name = parts.name
     found = compared(limit, name, samples, state, trajectory, comparison, assumptions)
     yield setup.declared(found)
-    known = evidence(limit, comparison, trajectory, **_theory(one, parts))
+    if own is not None:
+        yield norms_finding(one.trainer, norms, network, trajectory, kkt)
+    known = evidence(limit, comparison, trajectory, **_theory(one, parts, own))
     yield Finding.judged(known)
-    own_limit = limit if isinstance(limit, Limit) and not parts.control else None
+    own_limit = limit if isinstance(limit, Limit) and euclidean and not parts.control else None
     if classes:
         yield joint_labels(setup, limit, network)
-    else:
+    elif euclidean:
         yield _slow_units(one, own_limit, trajectory, kkt)
+    else:
+        yield Finding("slow units", record={"unit_growth": None})
     if snapshots is not None:
         snapshots.take(int(trajectory.step[-1]))
         yield _maps(one, limit, name, snapshots)
@@ -171,9 +187,22 @@ def _train_and_compare(
     yield Finding.judged(replace(known, predicted=farther_in_words(ahead)))
 
 
-def _theory(one: TrainerRun, parts: Parts | JointParts) -> dict[str, Any]:
+def _layers(network: torch.nn.Module, own: OwnNorm) -> dict[str, str]:
+    """Return the norm of each layer by the name of its weights."""
+    names = [name for name, weight in network.named_parameters() if weight.requires_grad]
+    below, last = own.layers
+    each = [below] * (len(names) - 1) + [last] if len(names) > 1 else [below]
+    return dict(zip(names, each, strict=True))
+
+
+def _theory(one: TrainerRun, parts: Parts | JointParts, norm: OwnNorm | None) -> dict[str, Any]:
     """Return what theory says of a network of this run, and which of several it is."""
     own: dict[str, Any] = {"trainer": one.among}
+    if norm is not None and not norm.induced.exact:
+        reason = f"no theorem names its limit: {norm.induced.described} bounds it alone"
+        return own | {"theory": "none", "reason": reason}
+    if norm is not None and not norm.limit:
+        own |= {"remark": f"of the largest margin in the {norm.induced.described}"}
     if parts.control:
         name = parts.name
         own |= {"theory": "control", "reason": f"{name} is a control: no network here goes there"}
@@ -193,9 +222,21 @@ def _known_as(parts: Parts | JointParts) -> str:
 
 
 def _train(
-    one: TrainerRun, limit: MarginLimit, snapshots: NetworkSnapshots | None, *, kkt: bool
+    one: TrainerRun,
+    limit: MarginLimit,
+    snapshots: NetworkSnapshots | None,
+    own: OwnNorm | None,
+    *,
+    kkt: bool,
 ) -> Trajectory:
     setup = one.setup
+    distances = Distances(
+        limit,
+        *setup.samples,
+        loss=setup.options.loss,
+        kkt=kkt,
+        own=own,
+    )
     return fit(
         setup,
         one.network,
@@ -203,8 +244,7 @@ def _train(
         settings=setup.settings,
         X_val=setup.held_out.X,
         gates_val=setup.held_out.gates,
-        # The KKT fit of n (K - 1) relative margins costs more than a step: at the end alone.
-        observer=Distances(limit, *setup.samples, loss=setup.options.loss, kkt=kkt),
+        observer=distances,
         callback=snapshots,
         state=f"run-{one.among}.safetensors" if one.among else STATE,
         first=one.first,

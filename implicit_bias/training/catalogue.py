@@ -50,6 +50,8 @@ class Trainer:
         the last one. A network of one layer has the first.
     own_momentum : float
         Momentum of its own, where it has one.
+    init_scale : float
+        Factor on the initial weights of a network of several layers that it is best begun from.
     decays : tuple of str
         Forms of weight decay that may be set, "coupled" and "decoupled".
     batch_size : int
@@ -69,6 +71,7 @@ class Trainer:
     minimises: bool = False
     norms: tuple[WeightNorm, WeightNorm] = ("l2", "l2")
     own_momentum: float = 0.0
+    init_scale: float = 1.0
     decays: tuple[DecayName, ...] = ()
     batch_size: int = 0
     steps: tuple[int, ...] = (3000,)
@@ -96,6 +99,8 @@ def _steepest(
         takes_momentum=takes_momentum,
         norms=(below, last),
         own_momentum=own_momentum,
+        # What is there at the start goes no sooner than weights grow, which is slow.
+        init_scale=0.1,
         decays=("decoupled",),
         steps=(20000,),
     )

@@ -160,7 +160,7 @@ class Adam(MarginOptimizer):
     >>> import torch
     >>> X, y = torch.tensor([[2.0, 0.0], [0.0, 1.0]]).double(), torch.tensor([1.0, -1.0])
     >>> w = torch.nn.Parameter(torch.zeros(2).double())
-    >>> optimiser = ib.optim.Adam([w], n_samples=2, degree=1)
+    >>> optimiser = ib.optim.Adam([w], n_samples=2, degree=1, lr=0.01)
     >>> for _ in range(300):
     ...     margins = optimiser.step(lambda: y * (X @ w))
     >>> bool((y * (X @ w)).min() / w.abs().max() > 0.95)  # 1 at the most

@@ -133,3 +133,77 @@ def test_students_of_all_digits_at_two_temperatures() -> None:
         line = [f"{one.temperature:g}", f"{one.limit_error:.2f}", f"{one.score_cosine:.3f}",
                 f"{100 * one.agreement:.1f} %", f"{100 * one.risk:.1f} %"]  # fmt: skip
         assert_has("distillation.md", line)
+
+
+def test_ratios_of_one_run() -> None:
+    for one in rows("ratios").itertuples():
+        numbers = (f"{value:g}" for value in (one.seconds, one.other_seconds, one.ratio))
+        seconds, other_seconds, ratio = numbers
+        line = [one.what, one.size, seconds, one.other, other_seconds, ratio]
+        assert line in lines("speed.md"), line
+
+
+def test_what_the_defaults_reach() -> None:
+    frame = rows("defaults")
+    for one in frame[frame.value.notna()].itertuples():
+        value = f"{one.value:.4f}" if one.value > 1e-3 else f"{one.value:.0e}"
+        line = [one.model, one.network, one.verdict, value, f"{one.seconds:.1f}"]
+        assert line in [[*cells[:3], *cells[4:]] for cells in lines("reaching-the-limit.md")], line
+    at = frame[frame.verdict == "AT ITS LIMIT"]
+    assert (at.distance <= 0.01).all()
+
+
+def test_how_far_each_model_was_brought_by_each_trainer() -> None:
+    keys = ["model", "data", "n_train", "trainer", "steps"]
+    shown = [line for line in lines("trainers.md") if len(line) == 10]
+    groups = list(rows("limits").groupby(keys, sort=False))
+    assert len(groups) == len(shown) - 2  # the head, and the line below it
+    for (model, data, n, trainer, steps), here in groups:
+        (line,) = [
+            one for one in shown
+            if one[0].split(",")[0] == model and one[1].lower().startswith(data)
+            and one[1].endswith(f", {n}") and one[2:4] == [trainer, str(steps)]
+        ]  # fmt: skip
+        assert (here.status == "SOLVED").all() and (here.gap < 1e-8).all()
+        assert _as_wide(line[4], here.log_inverse_loss, 3)
+        assert _as_wide(line[5], here.margin_ratio, 2)
+        assert _as_wide(line[6].removesuffix(" %"), 100 * here.agreement, 3)
+        assert _as_wide(line[7], here.kkt_residual, 1)
+        assert _as_wide(line[8], here.kkt_complementarity, 1)
+
+
+def _as_wide(cell: str, values: pd.Series, digits: int) -> bool:
+    """True for a cell with the least and the largest value, to so many digits."""
+    least, _, most = cell.partition(" - ")
+    ends = np.array([float(least), float(most or least)])
+    return bool(np.allclose(ends, [values.min(), values.max()], rtol=0.51 * 10 ** (1 - digits)))
+
+
+def test_every_start_separates_its_data_and_ends_near_its_yardstick() -> None:
+    frame = rows("starts")
+    page = (ROOT / "docs" / "reaching-the-limit.md").read_text(encoding="utf-8")
+    kinds = frame.groupby(["model", "data", "units"])
+    assert f"all of {len(frame):,} starts" in page and frame.separated.all()
+    assert (kinds.size() == 35).all() and frame.groupby(["model", "data"]).ngroups == 11
+    assert "35 a size" in page and "eleven kinds" in page
+    assert frame.margin_ratio.min() > 0.9987 and "above 0.9987" in page
+    assert kinds.margin_ratio.median().min() > 0.99997 and "above 0.99997" in page
+    deep = frame.bound_ratio[frame.model == "deep-dgn"]
+    assert f"{deep.min():.2f} to {deep.max():.2f} (median {deep.median():.2f})" in page
+
+
+def test_statuses_of_random_programs() -> None:
+    frame = rows("fuzz")
+    assert len(frame) == 1000 and not frame.verdict.str.contains("wrong").any()
+    table = pd.crosstab(frame.twist, frame.status)
+    for twist, counts in table.iterrows():
+        assert_has("speed.md", [str(twist), *map(str, counts)])
+
+
+def test_solver_beside_cvxpy() -> None:
+    frame = rows("speed").set_index(["hidden_units", "contexts", "n_train", "solver"])
+    for sizes in ((10, 2, 500), (20, 2, 1000)):
+        ours, scs = (frame.seconds[(*sizes, name)] for name in ("interior-point", "cvxpy:SCS"))
+        (line,) = [one for one in lines("speed.md") if one[0] == str(sizes).replace("'", "")
+                   and len(one) == 5]  # fmt: skip
+        assert line[1:3] == [f"{ours:.2g} s", f"{scs:.1f} s, {scs / ours:.0f} x"]

@@ -39,8 +39,8 @@ def three_classes() -> tuple[np.ndarray, np.ndarray]:
 @every_norm
 def test_the_optimum_of_every_norm_is_found_and_proved(norm) -> None:
     X, labels = three_classes()
-    limit = solve_multiclass_svm(X, labels, norm=norm, tol=2e-8).require()
-    assert limit.objective == pytest.approx(OPTIMA[norm], rel=4e-8)
+    limit = solve_multiclass_svm(X, labels, norm=norm).require()
+    assert limit.objective == pytest.approx(OPTIMA[norm], rel=5e-8)
     assert limit.norm == norm
     # What the attributes say, from the coefficients themselves.
     scores = X @ limit.zeta.T

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from ..._words import PlainInit
 from ...options.fields import (
+    DECAYED,
     EVERY_CLASS,
     ONE_TRAINER,
     PLANE,
     TWO_TRAINERS,
     ClassOptions,
     ContextOptions,
+    DecayOptions,
     SolverOptions,
     StartOptions,
     TrainerOptions,
@@ -25,6 +27,7 @@ from ...runs.premises import (
     LOSS,
     PROPOSITION_B8,
     SEPARABLE,
+    STEEPEST,
 )
 
 __all__ = ["MODELS"]
@@ -41,6 +44,11 @@ class GLNOptions(TrainerOptions, StartOptions, SolverOptions, ContextOptions, Cl
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeepGLNOptions(GLNOptions, DecayOptions):
+    """The same, with weight decay."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ShallowGLNOptions(GLNOptions):
     """The same, but for a start that needs a second layer."""
 
@@ -54,10 +62,10 @@ MODELS = (
         source="Lippl, Abbott and Chung 2022, proposition B.8",
         program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
         assumes=PROPOSITION_B8,
-        options=GLNOptions,
+        options=DeepGLNOptions,
         parts=f"{__package__}.parts:gln",
         defaults=TWO_TRAINERS,
-        variants={**ONE_TRAINER, **PLANE},
+        variants={**ONE_TRAINER, **PLANE, **DECAYED},
         holds=Holds(limit="models.gln.formulation:GLNLimit", network="networks.gln:GLN"),
     ),
     Model(
@@ -79,7 +87,7 @@ MODELS = (
         f"weighed by their norms ({LIPPL}, theorem 3.1)",
         source="Lippl, Abbott and Chung 2022, theorem 3.1",
         program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
-        assumes=(SEPARABLE, GATES, LOSS, LINEAR_METHODS, FULL_BATCHES),
+        assumes=(SEPARABLE, GATES, LOSS, LINEAR_METHODS, STEEPEST, FULL_BATCHES),
         options=ShallowGLNOptions,
         parts=f"{__package__}.parts:shallow_gln",
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
+from ...runs.decay_programs import Layers
 from ...runs.parts import JointParts, Parts, n_outputs, norms_of_trainers
 from ...runs.setup import start
 from .formulation import SVMGLN
@@ -27,7 +28,13 @@ __all__ = ["gln", "gln_l2", "shallow_gln"]
 def gln(options: GLNOptions) -> Parts:
     """The GLN beside its limit."""
     return Parts(
-        SVMGLN(options.contexts), _deep(options), "GLN", _contexts(options), size=_size(options)
+        SVMGLN(options.contexts),
+        _deep(options),
+        "GLN",
+        _contexts(options),
+        form="gated layer",
+        size=_size(options),
+        decay=Layers(2, gated=True, n_contexts=options.contexts),
     )
 
 
@@ -57,6 +64,7 @@ def shallow_gln(options: GLNOptions) -> Parts:
         network,
         "shallow GLN",
         _contexts(options),
+        form="one layer",
         joint=_joint(options),
         size=_size(options),
     )

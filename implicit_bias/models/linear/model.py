@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...options.fields import (
+    DECAYED,
     EVERY_CLASS,
     ClassOptions,
+    DecayOptions,
     SolverOptions,
     StartOptions,
     TrainerOptions,
@@ -21,6 +23,7 @@ from ...runs.premises import (
     LOSS,
     METHOD,
     SEPARABLE,
+    STEEPEST,
     Premise,
 )
 
@@ -28,7 +31,7 @@ __all__ = ["MODELS"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearOptions(TrainerOptions, StartOptions, SolverOptions, ClassOptions):
+class LinearOptions(TrainerOptions, DecayOptions, StartOptions, SolverOptions, ClassOptions):
     """Data, a solver and a trainer."""
 
 
@@ -60,12 +63,12 @@ MODELS = (
         "(Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks)",
         source="Ji and Telgarsky 2019, gradient descent aligns the layers",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
-        assumes=(SEPARABLE, HOMOGENEOUS, LOSS, METHOD, FULL_BATCHES, START, SPAN),
+        assumes=(SEPARABLE, HOMOGENEOUS, LOSS, METHOD, STEEPEST, FULL_BATCHES, START, SPAN),
         options=DeepLinearOptions,
         parts=f"{__package__}.parts:deep_linear",
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "annealed"},
-        variants={**EVERY_CLASS, ("classes", "joint"): {"depth": 2}},
+        variants={**EVERY_CLASS, ("classes", "joint"): {"depth": 2}, **DECAYED},
         holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
     ),
     Model(
@@ -74,12 +77,12 @@ MODELS = (
         "The implicit bias of gradient descent on separable data, theorem 3)",
         source="Soudry et al. 2018, theorem 3",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
-        assumes=(SEPARABLE, LOSS, LINEAR_METHODS, FULL_BATCHES),
+        assumes=(SEPARABLE, LOSS, LINEAR_METHODS, STEEPEST, FULL_BATCHES),
         options=LinearOptions,
         parts=f"{__package__}.parts:linear",
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "dual"},
-        variants=EVERY_CLASS,
+        variants={**EVERY_CLASS, **DECAYED},
         holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
     ),
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..._solve import NormName
 from ...data.sample import Sample
 from ...limits.linear import HardMarginSVM
+from ...runs.decay_programs import Layers
 from ...runs.parts import JointParts, Parts, n_outputs, norms_of_trainers
 from ...runs.setup import start
 
@@ -30,7 +31,8 @@ NORMS: Mapping[NormName, str] = {
 def linear(options: LinearOptions) -> Parts:
     """A linear predictor."""
     network, name = _chain(options, ()), "linear predictor"
-    return Parts(HardMarginSVM(), network, name, joint=_joint(options, network, name, ()))
+    joint = _joint(options, network, name, ())
+    return Parts(HardMarginSVM(), network, name, form="one layer", joint=joint, decay=Layers(1))
 
 
 def deep_linear(options: DeepLinearOptions) -> Parts:
@@ -41,7 +43,9 @@ def deep_linear(options: DeepLinearOptions) -> Parts:
         HardMarginSVM(),
         network,
         name,
+        form="linear layers" if widths else "one layer",
         joint=_joint(options, network, name, widths),
+        decay=Layers(options.depth),
         size=f"{options.depth} layers" if widths else "",
     )
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...options.fields import (
+    DECAYED,
     ONE_TRAINER,
     TWO_TRAINERS,
     ClassOptions,
+    DecayOptions,
     GateOptions,
     ImageOptions,
     SolverOptions,
@@ -31,7 +33,9 @@ LIPPL = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class FReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, ClassOptions):
+class FReLUOptions(
+    TrainerOptions, DecayOptions, StartOptions, SolverOptions, GateOptions, ClassOptions
+):
     """A network of units behind hyperplanes, data, a solver and a trainer."""
 
 
@@ -97,7 +101,11 @@ MODELS = (
         options=FReLUOptions,
         parts=f"{__package__}.parts:frelu",
         defaults={"init": "kaiming", **TWO_TRAINERS},
-        variants={**ONE_TRAINER, ("data", "quadrants"): {"hidden_units": 2, "cutoffs": "axes"}},
+        variants={
+            **ONE_TRAINER,
+            ("data", "quadrants"): {"hidden_units": 2, "cutoffs": "axes"},
+            **DECAYED,
+        },
         holds=Holds(limit="limits.frelu:FReLULimit", network="networks.frelu:FReLU"),
         holds_with={
             ("classes", "joint"): Holds(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneGates
 from ...limits.frelu import SVMFReLU
+from ...runs.decay_programs import Layers
 from ...runs.parts import JointParts, Parts, n_outputs, norms_of_trainers
 from ...runs.setup import start
 
@@ -56,4 +57,13 @@ def frelu(options: FReLUOptions) -> Parts:
         network_name=name,
     )
     size = f"{options.hidden_units} unit{'s' * (options.hidden_units != 1)}"
-    return Parts(SVMFReLU(), network, name, gating, joint=joint if descent else None, size=size)
+    return Parts(
+        SVMFReLU(),
+        network,
+        name,
+        gating,
+        form="gated layer",
+        joint=joint if descent else None,
+        decay=Layers(2, gated=True),
+        size=size,
+    )

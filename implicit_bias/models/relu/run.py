@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ...measures.distances import Distances
 from ...measures.kkt import kkt_distance
 from ...networks.relu import DeepReLU, ReLU
 from ...quantities.formatting import loss_in_words
-from ...quantities.table import lines
+from ...quantities.table import MEASURED, lines
 from ...reports.columns import limit_columns
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import divergence, gating_file, network_record, trained, unseparated
@@ -36,7 +36,7 @@ from ...runs.programs import RunPrograms, stated
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
-from .comparison import ReLUComparison, compare_relu, view_relu
+from .comparison import MachineComparison, ReLUComparison, compare_relu, view_relu
 from .deep_frozen_run import find_deep_frozen
 from .figure import network_panels, relu_map_row
 from .frozen_run import find_frozen, freezing_step, frozen_samples
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["relu_programs", "run_relu"]
 
 LEARNS = "ReLU network"
+COLUMNS = frozenset(one.name for one in MEASURED)
 DEEP = (
     "no theorem names the limit of a ReLU network on general data. With several hidden layers one "
     "machine is the limit of something: SVM-HL, of the network that goes on training its last "
@@ -294,8 +295,24 @@ def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
         record={**machines.record, "comparison": comparison.to_dict()},
         tables=(table,),
         objects={**machines.objects, "comparison": comparison},
-        row={**machines.row, **own, "error_network": comparison.error_network},
+        row={
+            **machines.row,
+            **own,
+            **_columns(comparison),
+            "error_network": comparison.error_network,
+        },
     )
+
+
+def _columns(comparison: ReLUComparison) -> dict[str, Any]:
+    """Return the columns of all machines, as far as a run's row has them."""
+    found: dict[str, Any] = {}
+    for key in RELU_SVMS:
+        machine: MachineComparison = getattr(comparison, key)
+        cells = machine.to_dict() | {"gap": machine.certificate}
+        known = {f"{key}_{name}": cell for name, cell in cells.items()}
+        found |= {name: cell for name, cell in known.items() if name in COLUMNS}
+    return found
 
 
 def _random_gates(setup: SampleSetup) -> HyperplaneGates:

@@ -50,7 +50,7 @@ def test_a_taught_head_returns_the_mixed_loss_and_excess_is_what_the_loop_descen
 @pytest.mark.parametrize(
     ("trainer", "how"), [("newton", {}), ("constant", {"steps": 1500, "momentum": 0.95})]
 )
-def test_few_samples_are_interpolated_and_training_comes_to_every_limit(trainer, how) -> None:
+def test_training_comes_to_the_limits_of_soft_and_mixed_labels(trainer, how) -> None:
     for share, temperature in ((0.0, 4.0), (0.4, 2.0)):
         report = ib.run(
             "heads", data="iris", n_train=90, n_val=50, share=share, temperature=temperature,
@@ -59,7 +59,10 @@ def test_few_samples_are_interpolated_and_training_comes_to_every_limit(trainer,
         (one,) = report.comparison.exits
         assert report.status.name == "SOLVED" and report.limit[1].kind == "minimiser"
         assert one.error < 1e-3 and 0 <= one.excess + 1e-12 < 1e-6 and one.agreement == 1
-    report = ib.run("heads", n_train=40, share=0, hidden_units=64, depth=1, steps=300, tol=1e-4)
+
+
+def test_a_head_with_as_many_features_as_samples_interpolates_its_teacher() -> None:
+    report = ib.run("heads", n_train=40, share=0, hidden_units=64, depth=1, steps=30, tol=1e-4)
     (one,), limit = report.comparison.exits, report.limit[1]
     assert limit.kind == "interpolant" and limit.rank == 40
     exits = report.objects["exits"]
@@ -70,8 +73,8 @@ def test_few_samples_are_interpolated_and_training_comes_to_every_limit(trainer,
 
 def test_steps_that_lead_away_from_a_minimiser_are_not_said_to_be_too_few() -> None:
     small = {"n_train": 30, "n_val": 20, "hidden_units": 4, "depth": 1, "trunk_steps": 10}
-    how = {"share": 0, "trainer": "constant", "steps": (30,), "momentum": 0.0}
-    for rate, way in ((30.0, "a smaller `--learning-rate`"), (0.01, "more `--steps`")):
+    how = {"share": 0, "trainer": "constant", "steps": (4,), "momentum": 0.0}
+    for rate, way in ((4.0, "a smaller `--learning-rate`"), (0.1, "more `--steps`")):
         report = ib.run("heads", **small, **how, learning_rate=(rate,))
         assert report.failure is None and f"so give {way}" in report.row()["verdict_sentence"]
 

@@ -155,6 +155,27 @@ def test_gates_in_which_the_data_are_not_separable_are_reported_with_3() -> None
     assert found["separable in frozen gates"] is False
 
 
+def test_a_row_has_all_machines_beside_the_network() -> None:
+    given = digits()
+    found = ib.run("relu", **given, hidden_units=H, steps=300, seed=0)
+    row, w1 = found.row(), found.network.w1.detach().numpy()
+    Z, y = given["X_val"] @ w1.T, given["y_val"]
+    with torch.no_grad():
+        network = found.network(torch.tensor(given["X_val"])).numpy()
+    limit = found.limit
+    scores = {
+        "hl": limit["hl"].predictor(np.maximum(Z, 0)),
+        "lc": limit["lc"].predictor(given["X_val"], (Z >= 0).astype(float)),
+    }
+    for key, own in scores.items():
+        assert row[f"{key}_status"] == "SOLVED" and row[f"{key}_gap"] == limit[key].gap < 1e-8
+        assert row[f"{key}_error"] == np.mean(own * y <= 0)
+        assert row[f"{key}_agreement"] == np.mean(np.sign(own) == np.sign(network))
+        assert 0 < row[f"{key}_margin_ratio"] <= 1
+    assert (row["lc_error"], row["lc_agreement"]) == (row["error_limit"], row["agreement"])
+    assert len({row["rc_error"], row["hl_error"], row["gates_only_error"]}) > 1
+
+
 # What is told
 
 

@@ -1,0 +1,187 @@
+r"""Norms on the coefficients of a network that an optimiser induces, layer norms by layer norms.
+
+Weights of a network with fixed gates are its coefficients' factors: :math:`\zeta_h = a_h W_h`, or
+:math:`b = W_2 W_1`. Steepest descent with the norm N1 on one layer and N2 on the other seeks
+
+.. math:: \min N_1(W) N_2(a) \quad\text{s.t.}\quad \text{margins} \ge 1,
+
+which is a program in the coefficients, in the norm that `INDUCED` names. It is this project's own
+result, with the proofs that stand at its entries: no published source of the table was found. The
+program is the *global* optimum of the problem in the weights; training is only known to reach its
+KKT points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._solve import GatedRows, MaxMarginProgram, Norm, NormName, NormProgram, NormSolution
+from .._solve import solve_norm as solve_norm_program
+from .._words import WeightNorm
+
+__all__ = [
+    "INDUCED",
+    "InducedNorm",
+    "both_spectral_dual",
+    "coefficient_program",
+    "induced_norm",
+    "solve_in_norm",
+]
+
+Array = NDArray[np.float64]
+LayerNorms = tuple[WeightNorm, WeightNorm]
+Form = Literal["one layer", "linear layers", "gated layer"]
+
+# Rounds of the multiplicative update of t: 500 reach seven digits, these three.
+ROUNDS = 30
+# What rounding of a singular value decomposition may take from a bound, far below its digits.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class InducedNorm:
+    """The norm on coefficients that an optimiser induces, and how that is known.
+
+    Attributes
+    ----------
+    norm : str
+        Of the coefficients as a matrix with a row a unit, as `Norm.of` takes it; "both-spectral"
+        for spectral norms on both layers of a gated network, which is none of these.
+    exact : bool
+        False where the program in this norm only bounds the problem in the weights from below.
+    proof : str
+    """
+
+    norm: NormName | Literal["both-spectral"]
+    exact: bool
+    proof: str
+
+    @property
+    def described(self) -> str:
+        """The norm in a few words."""
+        words = {"rows": "sum of the units' l2 norms", "both-spectral": "spectral on both layers"}
+        return words.get(self.norm, f"{self.norm} norm of the coefficients")
+
+    def dual_above(self, V: Array) -> float:
+        """Return an upper bound of the dual norm of V (H, Q)."""
+        if self.norm == "both-spectral":
+            return both_spectral_dual(V)
+        return Norm.of(self.norm).dual.above(V)
+
+    def value_above(self, zeta: Array, layers: float) -> float:
+        """Return an upper bound of the norm of coefficients (H, Q).
+
+        Parameters
+        ----------
+        zeta : (H, Q) array
+        layers : float
+            Product of the layers' norms, which the norm of the coefficients is no larger than.
+        """
+        return layers if self.norm == "both-spectral" else Norm.of(self.norm).above(zeta)
+
+
+_LAYER = "the weights are the coefficients"
+_VECTOR = "the weights are a vector: its polar factor has its direction"
+_BALL = "|a_h| <= 1 keeps diag(a) W in the ball of W's norm, and a = 1 reaches all of it"
+_UPPER = "a spectral matrix among the layers makes an l2 ball of what the others leave"
+
+# By the form of the network, and the norms of every layer but the last and of the last.
+INDUCED: Mapping[Form, Mapping[LayerNorms, InducedNorm]] = MappingProxyType(
+    {
+        "one layer": {
+            ("l2", "l2"): InducedNorm("l2", True, _LAYER),
+            ("linf", "linf"): InducedNorm("linf", True, _LAYER),
+            ("l1", "l1"): InducedNorm("l1", True, _LAYER),
+            ("spectral", "spectral"): InducedNorm("spectral", True, _VECTOR),
+            ("spectral", "linf"): InducedNorm("spectral", True, _VECTOR),
+        },
+        "linear layers": {
+            ("l2", "l2"): InducedNorm("l2", True, "||W_L ... W_1|| is at most their product"),
+            ("linf", "linf"): InducedNorm("linf", True, "all rows of W_1 alike reach the ball"),
+            ("l1", "l1"): InducedNorm("l1", True, "the l1 norm of sum_h a_h W_h is at most N2 N1"),
+            ("spectral", "spectral"): InducedNorm("l2", True, "operator norms of b = W_2 W_1"),
+            ("spectral", "linf"): InducedNorm("l2", True, _UPPER),
+        },
+        "gated layer": {
+            ("l2", "l2"): InducedNorm(
+                "rows", True, "Lippl, Abbott and Chung 2022, proposition B.8"
+            ),
+            ("linf", "linf"): InducedNorm("linf", True, _BALL),
+            ("spectral", "linf"): InducedNorm("spectral", True, _BALL),
+            ("spectral", "spectral"): InducedNorm(
+                "both-spectral",
+                True,
+                "zeta' diag(1/t) zeta <= I for some t of sum 1: a Schur complement, convex",
+            ),
+            ("l1", "l1"): InducedNorm(
+                "l1", False, "(sum_h sqrt(||zeta_h||_1))^2 is not convex, and at least the l1 norm"
+            ),
+        },
+    }
+)
+
+
+def induced_norm(form: Form, norms: LayerNorms) -> InducedNorm:
+    """Look an entry of `INDUCED` up.
+
+    Raises
+    ------
+    KeyError
+        If no entry has these norms.
+    """
+    return INDUCED[form][norms]
+
+
+def both_spectral_dual(V: Array, rounds: int = ROUNDS) -> float:
+    r"""Return an upper bound of the dual norm of spectral norms on both layers of a gated network.
+
+    The norm is the least s with :math:`\zeta' \mathrm{diag}(1/t) \zeta \le s I`, t in the simplex,
+    and its dual :math:`\max_t h(t)`, :math:`h(t) = \mathrm{tr} (V' \mathrm{diag}(t) V)^{1/2}`,
+    concave and of degree 1/2: so it is at most :math:`h(t)/2 + \max_h \partial h / \partial t_h`
+    for any positive t. Multiplicative steps of t bring that down.
+
+    Parameters
+    ----------
+    V : (H, Q) array
+    rounds : int
+    """
+    live = np.linalg.norm(V, axis=1) > 0
+    V = V[live]
+    if len(V) == 0:
+        return 0.0
+    t, least = np.full(len(V), 1 / len(V)), np.inf
+    for _ in range(rounds):
+        U, s, _ = np.linalg.svd(np.sqrt(t)[:, None] * V, full_matrices=False)
+        slopes = 0.5 * (U**2 @ s) / t
+        least = min(least, float(s.sum() / 2 + slopes.max()))
+        t = np.maximum(t * slopes, 1e-12 * (t * slopes).max())
+        t = t / t.sum()
+    return least * (1 + ROUNDING)
+
+
+def coefficient_program(program: MaxMarginProgram, n_units: int) -> GatedRows:
+    """Return the margins of a program as an image of coefficients (H, Q), a row a unit.
+
+    Parameters
+    ----------
+    program : MaxMarginProgram
+        Of a formulation, on NumPy arrays.
+    n_units : int
+        H: 1 for linear networks.
+    """
+    columns, n_inputs = int(program.design.Z.shape[1]), int(program.design.X.shape[1])
+    return GatedRows(program, (n_units, columns * n_inputs // n_units))
+
+
+def solve_in_norm(image: GatedRows, induced: InducedNorm) -> NormSolution | None:
+    """Solve the program in an induced norm; None where nothing but bounds is at hand."""
+    if induced.norm in ("both-spectral", "spectral") and image.shape[0] > 1:
+        return None
+    norm = Norm.of("l2" if induced.norm == "spectral" else induced.norm)  # of a row they are one
+    return solve_norm_program(NormProgram(image, norm))

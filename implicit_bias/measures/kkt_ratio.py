@@ -1,0 +1,194 @@
+r"""The ratio of the linearised margin problem to the weights' norm: 1 exactly at KKT points.
+
+At weights w of smallest margin 1 of a network of degree L, in any norm N,
+
+.. math:: P(w) = \min N(u) \quad\text{s.t.}\quad
+          \langle \nabla m_n(w), u \rangle \ge 1 + (L - 1) m_n(w).
+
+u = w is feasible, so :math:`\rho = P(w) / N(w) \le 1`; stationarity and complementarity of
+:math:`\min N(w)` at margin 1 are those of this convex program at u = w, so it is 1 at KKT points
+and nowhere else. Every lam >= 0 bounds P from below by
+:math:`\sum \lambda_n (1 + (L - 1) m_n) / N^*(\sum \lambda_n \nabla m_n)`, every feasible u from
+above: both are plain arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from .._solve import Norm
+from ..training.steepest_steps import dual_norms, norms_of, steepest
+
+__all__ = ["LayerNorms", "Ratio", "kkt_ratio", "ratio_of_fit"]
+
+# Loss weights exp(-b m) of these b are tried first, then steps on the linearised problem improve
+# on the best of them: more of them bring the bounds nearer.
+SHARPEST, TEMPERATURES, STEPS = 12, 25, 400
+# Momentum of these steps and by how much one may change a margin, as of training.
+MOMENTUM, CHANGE = 0.9, 0.3
+
+
+class LayerNorms:
+    """The maximum over layers of the norm of each.
+
+    Parameters
+    ----------
+    shapes : sequence of tuple of int
+        Of the layers' weights, in the order in which they lie in a vector.
+    norms : sequence of Norm
+        One a layer.
+    """
+
+    def __init__(self, shapes: Sequence[tuple[int, ...]], norms: Sequence[Norm]) -> None:
+        self._shapes, self._norms = shapes, norms
+
+    @classmethod
+    def named(cls, weights: Mapping[str, Tensor], norm: Mapping[str, Any]) -> LayerNorms:
+        """Return the norms of named weights.
+
+        Raises
+        ------
+        TypeError
+            If it is no mapping, or holds something else than norms.
+        ValueError
+            If there are not norms of these layers and no others.
+        """
+        if not isinstance(norm, Mapping):
+            raise TypeError(f"`norm` must map the names of weights to norms, got {norm!r}")
+        shapes = [tuple(w.shape) for w in weights.values()]
+        if set(norm) != set(weights):
+            raise ValueError(
+                f"`norm` must have a norm for each of the trained weights {', '.join(weights)}, "
+                f"got {', '.join(map(str, norm)) or 'none'}"
+            )
+        return cls(shapes, [Norm.of(norm[name]) for name in weights])
+
+    def value(self, u: Tensor) -> float:
+        """Return the norm of a vector of all weights (P,)."""
+        return max(float(norms_of(k, part)) for k, part in self._parts(u))
+
+    def dual(self, v: Tensor) -> float:
+        """Return the dual norm: the sum of the layers' dual norms."""
+        return sum(float(dual_norms(k, part)) for k, part in self._parts(v))
+
+    def steepest(self, v: Tensor) -> Tensor:
+        """Return the steepest step of norm 1 along v (P,)."""
+        return torch.cat([steepest(k, part).flatten() for k, part in self._parts(v)])
+
+    def _parts(self, u: Tensor) -> list[tuple[Norm, Tensor]]:
+        sizes = [torch.Size(shape).numel() for shape in self._shapes]
+        parts = torch.split(u, sizes)
+        return [
+            (norm, part.view(1, *shape))
+            for norm, part, shape in zip(self._norms, parts, self._shapes, strict=True)
+        ]
+
+
+class Gradients(Protocol):
+    """The gradients of all margins at the weights."""
+
+    def combined(self, lam: Tensor) -> Tensor:
+        """Return ``sum_n lam_n grad m_n`` (P,)."""
+
+    def slopes(self, u: Tensor) -> Tensor:
+        """Return ``<grad m_n, u>`` (n,)."""
+
+
+@dataclass
+class Ratio:
+    """Bounds of rho, the ratio of the linearised problem to the norm of the weights."""
+
+    above: float = 1.0
+    below: float = 0.0
+
+
+def ratio_of_fit(w: Tensor, fit: Tensor, slope: Tensor, lam: Tensor, wanted: Tensor) -> Ratio:
+    """Bracket the ratio in the l2 norm by one fit ``sum_n lam_n grad m_n`` of the weights (P,).
+
+    Parameters
+    ----------
+    w, fit : (P,) tensors
+    slope : (n,) tensor
+        ``<grad m_n, fit>``.
+    lam : (n,) tensor
+    wanted : (n,) tensor
+        1 + (L - 1) m_n.
+    """
+    size, length, least = float(w.norm()), float(fit.norm()), float((slope / wanted).min())
+    if not length > 0:
+        return Ratio()
+    above = length / least / size if least > 0 else 1.0
+    return Ratio(min(above, 1.0), float(lam @ wanted) / length / size)
+
+
+def kkt_ratio(
+    w: Tensor, excess: Tensor, degree: int, gradients: Gradients, norm: LayerNorms
+) -> Ratio:
+    """Bracket the ratio from multipliers and from points of the linearised problem.
+
+    Parameters
+    ----------
+    w : (P,) tensor
+        Weights of smallest margin 1.
+    excess : (n,) tensor
+        By how much margins exceed 1.
+    degree : int
+    gradients : Gradients
+    norm : LayerNorms
+    """
+    size, found = norm.value(w), Ratio()
+    wanted = 1 + (degree - 1) * (1 + excess)
+
+    def improve(lam: Tensor) -> Tensor:
+        """Try multipliers, and return what they combine to."""
+        v = gradients.combined(lam)
+        dual = norm.dual(v)
+        if dual > 0:
+            found.below = max(found.below, float(lam @ wanted) / dual / size)
+        return v
+
+    spread = float(excess.max()) or 1.0
+    sharpness = torch.logspace(-2, SHARPEST, TEMPERATURES, base=2.0, dtype=torch.float64)
+    best, starts = 0.0, 1.0 / spread
+    for b in sharpness.tolist():
+        improve(torch.exp(-b * excess / min(spread, 1.0)))
+        if found.below > best:
+            best, starts = found.below, b / min(spread, 1.0)
+    _descend(w, wanted, starts, gradients, norm, found, improve)
+    return found
+
+
+def _descend(
+    w: Tensor,
+    wanted: Tensor,
+    sharpness: float,
+    gradients: Gradients,
+    norm: LayerNorms,
+    found: Ratio,
+    improve: Any,
+) -> None:
+    """Take steepest steps on the linearised problem, from the weights at some sharpness on."""
+    size = norm.value(w)
+    u = sharpness * w
+    # Scores of u over what is wanted; those of w itself are at least 1.
+    scores = sharpness * gradients.slopes(w) / wanted
+    velocity, averaged = torch.zeros_like(w), torch.zeros_like(wanted)
+    for t in range(STEPS):
+        p = torch.softmax(-scores, dim=0) / wanted
+        averaged = averaged + p
+        velocity = MOMENTUM * velocity + improve(p)
+        if t % 20 == 19:
+            improve(averaged)
+        direction = norm.steepest(velocity)
+        slope = gradients.slopes(direction) / wanted
+        step = CHANGE / max(float(slope.abs().max()), 1e-300) / (1 + t / (STEPS / 4)) ** 0.5
+        u, scores = u + step * direction, scores + step * slope
+        least = float(scores.min())
+        if least > 0:
+            found.above = min(found.above, norm.value(u) / least / size)
+    improve(averaged)

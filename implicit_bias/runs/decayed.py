@@ -1,0 +1,231 @@
+"""The run of a network that is trained with weight decay, beside its finite limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._solve import MaxMarginProgram, Status, to_numpy
+from ..drawing.figures import Panel
+from ..drawing.weight_decay import plot_decayed_units, plot_value_gap
+from ..finite_limits.fit import FitLimit
+from ..limits.limit import Limit
+from ..quantities.table import lines
+from ..reports.finding import Assumption, Finding, Side, Table
+from ..reports.findings import divergence, gating_file, trained
+from ..reports.report import Report
+from ..reports.verdict import Evidence
+from .decay_programs import DecayProgram, decay_program
+from .gathering import gather
+from .parts import Parts
+from .programs import RunPrograms, stated
+from .setup import SampleSetup, data_record, declared_assumption
+
+if TYPE_CHECKING:
+    from .trainer_run import TrainerRun
+
+__all__ = ["decayed_programs", "decays", "run_decayed"]
+
+
+def decays(options: Any) -> bool:
+    """Return whether options ask for weight decay."""
+    return bool(getattr(options, "weight_decay", 0.0))
+
+
+def run_decayed(setup: SampleSetup, parts: Parts) -> Report:
+    """Predict the finite limit of a network with weight decay, train it, and compare them.
+
+    Raises
+    ------
+    ValueError
+        If no convex program of such training is known, before any long work.
+    """
+    finite = _program(setup, parts)
+    margin = parts.formulation.program(*setup.train)
+    run = None
+    if setup.trains:
+        from .trainer_run import trainer_runs  # with torch, which no limit alone needs
+
+        (run,) = trainer_runs(setup, parts)
+    heading = setup.heading(
+        data_record(setup.dataset),
+        title=f"{parts.network_name} with weight decay beside its {finite.name}",
+        theorem=finite.theorem,
+        source=finite.source,
+    )
+    heading = replace(
+        heading,
+        program=finite.text,
+        assumptions=tuple(declared_assumption(one, setup.options) for one in finite.premises),
+    )
+    return gather(heading, _find(setup, parts, finite, margin, run), setup.folder)
+
+
+def decayed_programs(setup: SampleSetup, parts: Parts) -> RunPrograms:
+    """State the finite program in cvxpy."""
+    finite = _program(setup, parts)
+    setup.progress.stage(f"stating the {finite.name} on {len(setup.train.y)} samples")
+    program = stated(f"weight decay, {finite.name}", finite.literal.literal(*setup.train), "")
+    return RunPrograms(setup.model, setup.dataset.description, (program,))
+
+
+def _program(setup: SampleSetup, parts: Parts) -> DecayProgram:
+    if parts.decay is None:
+        raise ValueError(
+            f"`weight_decay` of {setup.model.name} has no program here: take linear, deep-linear, "
+            "gln or frelu"
+        )
+    if setup.options.classes != "two":
+        raise ValueError(f"`classes` {setup.options.classes!r} with weight decay: take two")
+    if "," in setup.options.trainer:
+        raise ValueError("`trainer`: with weight decay one trainer has one limit, name one")
+    if setup.settings.batch_size:
+        raise ValueError(
+            "`batch_size` must be 0 with weight decay: steps on batches end elsewhere, and where "
+            "is not predicted"
+        )
+    return decay_program(setup.options, parts.decay)
+
+
+def _find(
+    setup: SampleSetup,
+    parts: Parts,
+    finite: DecayProgram,
+    margin: MaxMarginProgram,
+    run: TrainerRun | None,
+) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
+    options = setup.options
+    setup.progress.stage(f"solving the {finite.name} on {len(setup.train.y)} samples")
+    limit = finite.solve(setup.train, options.tol)
+    yield _solved(limit, finite.name)
+    yield gating_file(setup.gating)
+    if limit.status.severity > 1 or run is None:
+        return
+    setup.progress.stage(f"solving {parts.formulation.name}, the limit without decay")
+    beside = parts.solve(margin, setup.gates[0], solver=options.solver, tol=options.tol)
+    yield from _train_and_compare(run, limit, finite, _margin_ratio(limit, beside, setup))
+
+
+def _train_and_compare(
+    run: TrainerRun, limit: FitLimit, finite: DecayProgram, margin_ratio: float
+) -> Iterator[Finding]:
+    from .decay_comparison import DecayObserver, compare_decayed
+    from .fit import fit
+
+    setup, network = run.setup, run.network
+    setup.progress.stage(f"training for {setup.settings.n_steps} steps")
+    trajectory = fit(
+        setup,
+        network,
+        *setup.train,
+        settings=setup.settings,
+        X_val=setup.held_out.X,
+        gates_val=setup.held_out.gates,
+        observer=DecayObserver(limit, setup.train),
+    )
+    panels: list[Panel] = [partial(plot_value_gap, trajectory)]
+    if len(limit.unit_norms) > 1:
+        panels.append(partial(plot_decayed_units, trajectory, limit.unit_norms))
+    yield trained(network, trajectory, panels=panels, margins=False)
+    setup.progress.stage("comparing")
+    found = compare_decayed(limit, network, *setup.samples, margin_ratio)
+    table = Table("network beside its finite limit", ("", "value"), tuple(found.rows()))
+    side = Side(
+        "network",
+        {"value_gap": found.value_gap, "over_optimum": found.over_optimum,
+         "score_distance": found.score_distance, "agreement": found.agreement},
+    )  # fmt: skip
+    yield Finding.measured(
+        "comparison",
+        found,
+        tables=(table,),
+        sides=(side,),
+        assumptions=_measured(finite, limit, network, setup),
+    )
+    yield Finding.judged(
+        Evidence(
+            status=limit.status,
+            near={"value_gap": found.value_gap}
+            if limit.radius is None
+            else {"over_optimum": found.over_optimum},
+            beside={"agreement": found.agreement},
+            diverged=divergence(trajectory),
+            reason="steps have not converged: give more `--steps`, or another `--learning-rate`",
+            remark="" if trajectory.finished else "interrupted",
+        )
+    )
+
+
+def _measured(
+    finite: DecayProgram, limit: FitLimit, network: Any, setup: SampleSetup
+) -> tuple[Assumption, ...]:
+    """Return what the network itself tells of the premises."""
+    if limit.radius is not None or limit.penalty is None:
+        return ()
+    X, y, gates = setup.train
+    if finite.norm != "units":
+        return (Assumption("training ends at no strict saddle", True, "no saddle", "one unit"),)
+    from ..finite_limits.problem import FitProblem
+
+    problem = FitProblem.checked(X, y, gates, limit.loss, limit.n_contexts)
+    zeta = to_numpy(network.zeta().detach().double())
+    r = problem.loss.multipliers(problem.scores(zeta), problem.y)
+    sizes = problem.unit_norms(problem.adjoint(r)) / limit.penalty
+    dead = problem.unit_norms(zeta) <= 1e-6 * problem.unit_norms(zeta).max(initial=0.0)
+    largest = float(np.max(sizes[dead], initial=0.0))
+    text = "training ends at no strict saddle: dead units have dual norms of at most the penalty"
+    how = f"measured: {largest:.4g} of it" if dead.any() else "measured: no unit is dead"
+    return (Assumption(text, largest <= 1.01, "no saddle", how),)
+
+
+def _solved(limit: FitLimit, name: str) -> Finding:
+    """Return the finding of a finite limit."""
+    record = limit.to_dict()
+    cells = {
+        "limit": name,
+        "objective": limit.objective,
+        "lower_bound": limit.certificate.dual_objective,
+        "gap": limit.gap,
+        "n_units": len(limit.unit_norms),
+        "n_live": int(limit.live.sum()),
+        "iterations": limit.iterations,
+        "limit_seconds": limit.seconds,
+    }
+    shown = {name: one for name, one in cells.items() if name != "objective"}
+    rows = (
+        ("status", limit.status.name),
+        ("least value", f"{limit.objective:.10g}"),
+        *lines(shown, "lower_bound", "gap"),
+        ("mean loss there", f"{limit.mean_loss:.6g}"),
+        ("size", f"{limit.size:.6g}"),
+        ("live units", f"{int(limit.live.sum())} of {len(limit.unit_norms)}"),
+        *((("the ball binds", "yes" if limit.binds else "NO"),) if limit.radius else ()),
+        *lines(shown, "iterations", "limit_seconds"),
+    )
+    side = {"status": limit.status.name, "lower_bound": cells["lower_bound"], "gap": limit.gap}
+    return Finding(
+        "limit",
+        record={"limit": record},
+        tables=(Table("prediction", ("", name), rows),),
+        files={"limit.safetensors": limit.save},
+        statuses={name: limit.status},
+        certificates={name: record},
+        row=cells,
+        sides=(Side(name, side, predicted=True),),
+        objects={"limit": limit},
+        verdicts=(),
+    )
+
+
+def _margin_ratio(limit: FitLimit, beside: Limit, setup: SampleSetup) -> float:
+    """Return the margin of the finite limit over the largest, each per unit of the norm."""
+    if beside.status not in (Status.SOLVED, Status.INACCURATE) or limit.radius is not None:
+        return math.nan
+    margin = float((to_numpy(setup.train.y) * limit.scores).min())
+    return margin / limit.size * beside.dual_objective if limit.size > 0 else math.nan

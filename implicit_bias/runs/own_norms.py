@@ -1,0 +1,122 @@
+"""The program that each trainer of a run goes to, in the norm that it induces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..limits.limit import Limit
+from ..limits.optimiser_norms import coefficient_program, induced_norm, solve_in_norm
+from ..measures.own_norm import OwnNorm
+from ..quantities.table import lines
+from ..reports.finding import Finding, Table
+from ..training.catalogue import get_trainer
+from .parts import Parts
+from .setup import SampleSetup
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..measures.kkt import KKTDistance
+    from ..training.trajectory import Trajectory
+
+__all__ = ["norms_finding", "own_norms"]
+
+
+def own_norms(
+    setup: SampleSetup, trainers: Sequence[str], parts: Parts, limit: Limit
+) -> dict[str, OwnNorm]:
+    """Return the program of each trainer in its own norm; none where no table names one.
+
+    That of gradient descent is the limit of the run; others are solved where that is quick, and
+    bounded by the weights of the loss where it is not.
+    """
+    if parts.form is None:
+        return {}
+    program = parts.formulation.program(*setup.train)
+    n_units = int(limit.zeta.shape[0]) if limit.zeta.ndim > 1 else 1
+    image = coefficient_program(program, n_units)
+    known: dict[str, OwnNorm] = {}
+    for trainer in trainers:
+        norms = get_trainer(trainer).norms
+        own = OwnNorm(induced_norm(parts.form, norms), image, norms)
+        # The spectral norm of a row is its l2 norm.
+        if own.euclidean or (n_units == 1 and own.induced.norm in ("l2", "spectral")):
+            bounds = float(limit.dual_objective), float(limit.objective)
+            known[trainer] = replace(own, lower=bounds[0], upper=bounds[1], limit=True)
+            continue
+        alike = [one for one in known.values() if one.induced.norm == own.induced.norm]
+        if alike:
+            known[trainer] = replace(own, lower=alike[0].lower, upper=alike[0].upper)
+            continue
+        setup.progress.stage(f"solving the program of {trainer}: {own.induced.described}")
+        solution = solve_in_norm(image, own.induced)
+        if solution is not None:
+            proved = solution.certificate
+            own = replace(own, lower=proved.dual_objective, upper=proved.objective)
+        known[trainer] = own
+    return known
+
+
+def norms_finding(
+    trainer: str,
+    every: Mapping[str, OwnNorm],
+    network: torch.nn.Module,
+    trajectory: Trajectory,
+    kkt: KKTDistance | None,
+) -> Finding:
+    """Return how far a network is from its own limit, and from those of the other trainers.
+
+    Parameters
+    ----------
+    trainer : str
+    every : mapping of trainer to OwnNorm
+        Of all trainers of the run.
+    network : Module
+    trajectory : Trajectory
+        With its certified ratio.
+    kkt : KKTDistance or None
+        In its own norms; None for a network that does not separate its data.
+    """
+    own, margin = every[trainer], float(trajectory.smallest_margin[-1])
+    ratio = float(trajectory.observed["margin_ratio"][-1])
+    certified = float(trajectory.observed["certified_ratio"][-1])
+    cells = {
+        "norm": own.induced.norm,
+        "margin_ratio": ratio,
+        "certified_ratio": certified,
+        "kkt_ratio": math.nan if kkt is None else kkt.ratio_bound,
+    }
+    others = {one.induced.norm: one for one in every.values() if one.lower > 0}
+    rows = (
+        ("norm of the layers", " | ".join(dict.fromkeys(own.layers))),
+        ("norm of the coefficients", own.induced.described),
+        ("its program", _standing(own)),
+        ("its optimum", _interval(own)),
+        *lines(cells, "margin_ratio", "certified_ratio", "kkt_ratio"),
+        *(
+            (f"  margin over the largest in {name}", f"{one.ratio(margin, network):.4f}")
+            for name, one in others.items()
+        ),
+    )
+    table = Table("each trainer at its own limit", ("", "value"), rows, of_network=True)
+    record: dict[str, Any] = {
+        **cells,
+        "exact": own.induced.exact,
+        "objective": own.upper,
+        "lower_bound": own.lower,
+        "others": {name: one.ratio(margin, network) for name, one in others.items()},
+    }
+    return Finding("norms", record={"norms": record}, tables=(table,), row=cells)
+
+
+def _standing(own: OwnNorm) -> str:
+    return "exact" if own.induced.exact else "a lower bound: no theorem names a limit"
+
+
+def _interval(own: OwnNorm) -> str:
+    if not own.lower > 0:
+        return "bounded by the loss weights"
+    return f"{own.upper:.6g}"
