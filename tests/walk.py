@@ -360,7 +360,9 @@ limit.certify(X, y, gates)
         for name, gates, solve in (
             ("ConstantExperts", "np.eye(2)",
              "ib.limits.solve_dlgn_svm(X, y, gates, experts='constant')"),
-            ("Formulation", "None", "ib.solve_linear_svm(X, y)"),
+            ("Formulation", "None", "ib.limits.solve_l1_svm(X, y)"),
+            ("HardMarginSVM", "None", "ib.solve_linear_svm(X, y)"),
+            ("SVMFReLU", "np.eye(2)", "ib.solve_frelu_svm(X, y, gates)"),
             ("OrthogonallySeparable", "None", "ib.solve_orthosep(X, y)"),
             ("PathLasso", "np.ones((2, 2))", "ib.solve_path_lasso(X, y, gates)"),
             ("SVMGLN", "np.array([[0], [1]])", "ib.solve_gln_svm(X, y, gates, n_contexts=2)"),

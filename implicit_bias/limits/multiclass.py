@@ -135,7 +135,9 @@ class MulticlassLimit(MaxMarginResult):
     def unit_norms(self) -> DenseArray:
         """The norm of all coefficients together (1,): what a network is measured by as a whole."""
         xp = array_namespace(self.zeta)
-        return xp.asarray([self.norm_of(self.zeta)], dtype=xp.float64, device=self.zeta.device)
+        whole = [self.norm_of(self.zeta)]
+        found: DenseArray = xp.asarray(whole, dtype=xp.float64, device=self.zeta.device)
+        return found
 
     @property
     def live(self) -> DenseArray:
