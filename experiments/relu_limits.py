@@ -56,7 +56,7 @@ GRID = [
 
 
 def row(
-    data: str, trainer: str, width: int, scale: float, seed: int, best: float
+    data: str, trainer: Any, width: int, scale: float, seed: int, best: float
 ) -> dict[str, Any]:
     """Train one network, and find the local optimum next to it at half of the steps and the end."""
     X, y = DATA[data]()

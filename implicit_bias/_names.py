@@ -49,6 +49,7 @@ PROMISED = MappingProxyType(
         "class:LinearLimit": ".limits.linear:LinearLimit",
         "class:MulticlassLimit": ".limits.multiclass:MulticlassLimit",
         "class:PathLimit": ".limits.path_limit:PathLimit",
+        "class:SplitLimit": ".limits.split:SplitLimit",
         "class:Separability": ".limits.separability:Separability",
         "class:LocalCertificate": ".local_limits.limit:LocalCertificate",
         "class:LocalLimit": ".local_limits.limit:LocalLimit",

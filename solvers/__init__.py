@@ -36,7 +36,7 @@ from .design import GatedDesign
 from .dispatch import SOLVERS, solve
 from .hinge_program import HingeCertificate, HingeProgram, certify_hinge
 from .hinge_rows import HingeSolution, solve_hinge
-from .images import GatedRows, RelativeMargins, Rows
+from .images import GatedRows, RelativeMargins, Rows, dense_rows
 from .kernel_path import solve_kernel
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .least_squares import (
@@ -58,6 +58,7 @@ from .one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs
 from .programs import MaxMarginProgram
 from .settings import Progress, Settings, SolverName
 from .solution import Solution, conclude, support_vectors
+from .splitting import Split, split_rows
 from .status import Status, worst_status
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -94,6 +95,7 @@ __all__ = [
     "Settings",
     "Solution",
     "SolverName",
+    "Split",
     "Status",
     "array_namespace",
     "as_float64",
@@ -105,6 +107,7 @@ __all__ = [
     "certify_norm",
     "conclude",
     "conclude_norm",
+    "dense_rows",
     "is_torch_array",
     "iterate_one_vs_rest",
     "norm_expression",
@@ -133,6 +136,7 @@ __all__ = [
     "solve_norm",
     "solve_one_vs_rest",
     "solver_of",
+    "split_rows",
     "support_vectors",
     "to_cvxpy",
     "to_numpy",

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .images import Floats
-from .norms import Norm
+from .norms import Norm, blocks_of
 
-__all__ = ["Blocks", "Cone", "takes"]
+__all__ = ["Blocks", "Cone", "Linearised", "bordered", "is_largest", "takes"]
 
 
 def takes(norm: Norm) -> bool:
@@ -49,7 +49,8 @@ class Blocks:
     def of(cls, norm: Norm, shape: tuple[int, ...]) -> Blocks:
         """Find the blocks of coefficients of this shape."""
         index = np.arange(int(np.prod(shape))).reshape(shape)
-        return cls(np.asarray(norm.stacked("B", index)))
+        stack = np.asarray(blocks_of(norm, index))
+        return cls(stack.reshape(len(stack), 1, -1) if norm.inside == "l2" else stack)
 
     @property
     def size(self) -> int:
@@ -172,7 +173,7 @@ class Linearised:
             count = vectors.shape[1]
             flat = whole.reshape(b, count, -1)
             whole = np.swapaxes(vectors @ flat, 1, 2)  # the index goes to the end
-        return whole.reshape(b, p * q, p * q)
+        return np.asarray(whole.reshape(b, p * q, p * q))
 
     def radial(self) -> tuple[Floats, float]:
         """Upper right of `P Z + Z P`, what dt adds to the operator, and the trace of P Z."""

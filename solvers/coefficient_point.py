@@ -23,11 +23,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, null_space, orth
+from scipy.linalg import cho_factor, cho_solve, null_space
 
-from .balls import Blocks, Cone, Linearised, is_largest
-from .images import Floats, RelativeMargins, Rows
-from .norm_program import NormProgram, NormSolution, conclude_norm
+from .balls import Blocks, Cone, Linearised, bordered, is_largest
+from .images import Floats, Map, RelativeMargins, Rows
+from .norm_program import DEPENDENT, NormProgram, NormSolution, conclude_norm
+from .norms import Norm
 from .settings import Settings
 
 __all__ = ["solve_coefficients"]
@@ -37,6 +38,8 @@ log = logging.getLogger(__name__)
 ITERATIONS = 100
 # Share of the longest step that is taken.
 INNER = 0.95
+# With one, nuclear norms under equalities stop at a gap of 2e-8, with three below 1e-8.
+REFINEMENTS = 3
 # Ridges of a Newton matrix with a diagonal of ones, tried in this order.
 RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11)
 # Stop once so many iterations have not narrowed the bounds by a tenth.
@@ -45,7 +48,7 @@ PATIENCE = 6
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A point of the game: B and gamma, with slacks `s = A(B) - gamma`, against lam and nu.
+    """A point of the game: B and gamma, with slacks `s = A(B) - gamma`, against lam.
 
     `cone` holds B at radius 1 with its multiplier, or the dual point V at radius t with B as a part
     of the multiplier.
@@ -55,7 +58,6 @@ class _Point:
     gamma: float
     s: Floats
     lam: Floats
-    nu: Floats
     cone: Cone
 
     def mu(self) -> float:
@@ -66,26 +68,28 @@ class _Point:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """Changes of a point; `nu` is the new value."""
+    """Changes of a point."""
 
     dB: Floats
     dgamma: float
     ds: Floats
     dlam: Floats
-    nu: Floats
     cone: Cone
 
 
 class _Game:
     """A program on flat coefficients, with what the loop asks of it."""
 
-    def __init__(self, program: NormProgram) -> None:
-        self.program, self.image, self.norm = program, program.image, program.norm
-        self.blocks = Blocks.of(self.norm, self.image.shape)
-        self.largest = is_largest(self.norm)
-        E = program.equalities
-        size = self.blocks.size
-        self.E = np.zeros((0, size)) if E is None else np.asarray(orth(E.flat.T, rcond=1e-10)).T
+    def __init__(self, image: Map, norm: Norm, equalities: Rows | None) -> None:
+        self.image, self.norm, self.equalities = image, norm, equalities
+        self.blocks = Blocks.of(norm, image.shape)
+        self.largest = is_largest(norm)
+        # Orthonormal rows of the span of E, and columns of its zeros.
+        self.E, self.Q = np.zeros((0, self.blocks.size)), None
+        if equalities is not None:
+            _, s, W = np.linalg.svd(equalities.flat)
+            rank = int(np.sum(s > DEPENDENT * s[0]))
+            self.E, self.Q = W[:rank], W[rank:].T
 
     def scores(self, B: Floats) -> Floats:
         return self.image.scores(B.reshape(self.image.shape))
@@ -103,29 +107,55 @@ class _Game:
         eye = np.broadcast_to(np.eye(p + q), (b, p + q, p + q))
         zero = np.zeros(self.blocks.size)
         if self.largest:
-            cone = Cone(np.zeros_like(stack), 1.0, bordered_dual(stack, size))
+            cone = Cone(np.zeros_like(stack), 1.0, bordered(-stack / 2, size))
             gamma = -size * m**0.5
         else:
             cone = Cone(stack, 2 * size, eye / self.blocks.order)
             gamma = -2 * size * m / self.blocks.order
-        return _Point(zero, gamma, np.full(m, -gamma), lam, np.zeros(len(self.E)), cone)
+        return _Point(zero, gamma, np.full(m, -gamma), lam, cone)
 
-    def bounds(self, point: _Point) -> tuple[float, float, Floats]:
-        """Lower and upper bound of gamma, and the dual point of the latter."""
+    def equality_part(self, point: _Point) -> Floats:
+        """Part (size,) in the span of E that brings `A'lam` next to the ball's own dual point."""
+        V = point.cone.C if not self.largest else -2 * point.cone.corner()
+        return (self.E @ (self.blocks.flat(V) - self.adjoint(point.lam))) @ self.E
+
+    def bounds(self, point: _Point) -> tuple[float, float]:
+        """Lower and upper bound of gamma."""
         B = point.B.reshape(self.image.shape)
         norm = self.norm.value(B)
         # What violates the equalities is charged by the certificate; here it is small.
         lower = float((point.s + point.gamma).min()) / norm if norm > 0 else -math.inf
-        V = self.adjoint(point.lam) + point.nu @ self.E
+        V = self.adjoint(point.lam) + self.equality_part(point)
         upper = self.norm.dual.value(V.reshape(self.image.shape)) / float(point.lam.sum())
-        return lower, upper, V
+        return lower, upper
 
 
-def bordered_dual(V: Floats, size: float) -> Floats:
-    """Multipliers Z of largest balls with `V + 2 Z_12 = 0`."""
-    from .balls import bordered
+@dataclass(frozen=True, eq=False)
+class _Best:
+    """Best bounds of gamma so far, and the points that give them."""
 
-    return bordered(-V / 2, size)
+    lower: float
+    primal: _Point
+    upper: float
+    dual: _Point
+
+    @classmethod
+    def of(cls, game: _Game, point: _Point, before: _Best | None = None) -> _Best:
+        """Bounds of a point, or those `before` where they are better."""
+        lower, upper = game.bounds(point)
+        if before is None:
+            return cls(lower, point, upper, point)
+        primal = (lower, point) if lower > before.lower else (before.lower, before.primal)
+        dual = (upper, point) if upper < before.upper else (before.upper, before.dual)
+        return cls(*primal, *dual)
+
+    @property
+    def gap(self) -> float:
+        return self.upper / self.lower - 1 if self.lower > 0 else math.inf
+
+    @property
+    def width(self) -> float:
+        return self.upper - max(self.lower, 0.0)
 
 
 def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution:
@@ -146,42 +176,17 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution
         As far as the bounds could be narrowed.
     """
     start = time.perf_counter()
-    centred = _centred(program)
-    game = _Game(program if centred is None else centred)
-    point = game.start()
-    lower, upper, _ = game.bounds(point)
-    best, widths, iterations = (lower, point, upper, point), [math.inf], 0
-    limit = settings.max_iterations or ITERATIONS
-    while iterations < limit:
-        try:
-            point = _advance(game, point)
-        except np.linalg.LinAlgError:
-            break
-        iterations += 1
-        lower, upper, _ = game.bounds(point)
-        if lower > best[0]:
-            best = (lower, point, *best[2:])
-        if upper < best[2]:
-            best = (*best[:2], upper, point)
-        gap = best[2] / best[0] - 1 if best[0] > 0 else math.inf
-        log.debug("%d: mu %.2e, %.10g to %.10g", iterations, point.mu(), best[0], best[2])
-        if settings.progress is not None:
-            settings.progress(iterations, gap)
-        widths.append(best[2] - max(best[0], 0.0))
-        if gap <= settings.tol / 2:
-            break
-        if len(widths) > PATIENCE and not widths[-1] < 0.9 * widths[-1 - PATIENCE]:
-            break
-    nu = None
-    if game.program.equalities is not None:
-        wanted = best[3].nu @ game.E
-        nu = np.linalg.lstsq(game.program.equalities.flat.T, wanted, rcond=1e-10)[0]
+    game = _game(program)
+    best, iterations = _follow(game, settings)
+    nu, B = None, best.primal.B
+    if game.equalities is not None:
+        wanted = game.equality_part(best.dual)
+        nu = np.asarray(np.linalg.lstsq(game.equalities.flat.T, wanted, rcond=DEPENDENT)[0], float)
+    lifted = game.image.lifted(B) if isinstance(game.image, Centred) else B
     return conclude_norm(
         program,
-        game.image.lifted(best[1].B)
-        if isinstance(game.image, Centred)
-        else best[1].B.reshape(program.image.shape),
-        best[3].lam,
+        lifted.reshape(program.image.shape),
+        best.dual.lam,
         nu,
         tol=settings.tol,
         iterations=iterations,
@@ -190,19 +195,38 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution
     )
 
 
-def _centred(program: NormProgram) -> NormProgram | None:
-    """The same program on centred coefficients; None where it has no such symmetry."""
-    image, norm = program.image, program.norm
+def _follow(game: _Game, settings: Settings) -> tuple[_Best, int]:
+    """Follow the central path until the bounds meet or stop closing in; count the iterations."""
+    point = game.start()
+    best = _Best.of(game, point)
+    widths = [best.width]
+    for iteration in range(1, (settings.max_iterations or ITERATIONS) + 1):
+        try:
+            point = _advance(game, point)
+        except np.linalg.LinAlgError:
+            break
+        best = _Best.of(game, point, best)
+        widths.append(best.width)
+        log.debug("%d: %.10g to %.10g", iteration, best.lower, best.upper)
+        if settings.progress is not None:
+            settings.progress(iteration, best.gap)
+        # Half of what is asked, for what the certificate charges.
+        if best.gap <= settings.tol / 2:
+            break
+        if len(widths) > PATIENCE and not widths[-1] < 0.9 * widths[-1 - PATIENCE]:
+            break
+    return best, len(widths) - 1
+
+
+def _game(program: NormProgram) -> _Game:
+    """Game of a program, on centred coefficients where it has that symmetry."""
+    image, norm, E = program.image, program.norm, program.equalities
     turns = norm.inside != "l2" or norm.blocks in ("whole", "columns", "units")
-    if not (isinstance(image, RelativeMargins) and turns and norm.blocks != "entries"):
-        return None
-    if norm.blocks == "units" and len(image.shape) == 2:
-        return None
+    rows_are_units = norm.blocks == "units" and len(image.shape) == 2
+    if not isinstance(image, RelativeMargins) or not turns or rows_are_units:
+        return _Game(image, norm, E)
     own = Centred(image)
-    E = program.equalities
-    if E is not None:
-        E = Rows(own.lowered(E.matrix))
-    return NormProgram(own, norm, E)
+    return _Game(own, norm, None if E is None else Rows(own.lowered(E.matrix)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +306,6 @@ def _moved(game: _Game, point: _Point, step: _Step, primal: float, dual: float) 
         gamma=point.gamma + primal * step.dgamma,
         s=point.s + primal * step.ds,
         lam=point.lam + dual * step.dlam,
-        nu=point.nu + dual * (step.nu - point.nu),
         cone=cone,
     )
 
@@ -309,9 +332,11 @@ class _System:
             self.g = blocks.flat(self._inverted(h))
             borders.append(self.g)
             diagonal.append(c - float(np.sum(blocks.stack(self.g) * h)))
-        self.F = np.column_stack([*borders, *game.E])
+        self.F = self._reduced(np.column_stack(borders))
         self.G = self.F.copy()
         self.G[:, 0] *= -1
+        if game.Q is not None:
+            matrix = game.Q.T @ matrix @ game.Q
         self.scale = 1 / np.sqrt(np.diag(matrix))
         self.matrix = matrix * self.scale[:, None] * self.scale
         self.factor = _factor(self.matrix)
@@ -319,11 +344,16 @@ class _System:
         self.small = self.G.T @ self.KF
         self.small[np.arange(len(diagonal)), np.arange(len(diagonal))] += diagonal
 
+    def _reduced(self, values: Floats) -> Floats:
+        """Coordinates in the zeros of the equalities."""
+        return values if self.game.Q is None else self.game.Q.T @ values
+
     def _apply(self, right: Floats) -> Floats:
         scale = self.scale[:, None] if right.ndim == 2 else self.scale
         wanted = scale * right
         found = cho_solve(self.factor, wanted)
-        found = found + cho_solve(self.factor, wanted - self.matrix @ found)
+        for _ in range(REFINEMENTS):
+            found = found + cho_solve(self.factor, wanted - self.matrix @ found)
         return np.asarray(scale * found)
 
     def _inverted(self, stack: Floats) -> Floats:
@@ -350,21 +380,20 @@ class _System:
             right = right - blocks.flat(point.cone.C) + blocks.flat(pushed)
             trace = float(np.trace(target, axis1=1, axis2=2).sum())
             small.append(trace - 1 + float(np.sum(self.h * pushed)))
-        wanted = np.concatenate([small, -(game.E @ point.B)])
-        first = self._apply(right)
-        z = np.linalg.solve(self.small, wanted - self.G.T @ first)
+        first = self._apply(self._reduced(right))
+        z = np.linalg.solve(self.small, np.array(small) - self.G.T @ first)
         dB = first + self.KF @ z
+        dB = dB if game.Q is None else game.Q @ dB
         dgamma = float(z[0])
         ds = game.scores(dB) - dgamma
         dlam = pull - point.lam - self.weights * ds
-        nu = z[len(small) :]
         if game.largest:
             dC, dt = blocks.stack(dB), 0.0
         else:
             dt = float(z[1])
             dC = self._inverted(blocks.stack(dB) - rest - dt * self.h)
         dZ = self.linear.multiplier_step(dC, dt, target)
-        return _Step(dB, dgamma, ds, dlam, nu, Cone(dC, dt, dZ))
+        return _Step(dB, dgamma, ds, dlam, Cone(dC, dt, dZ))
 
 
 def _factor(matrix: Floats) -> tuple[Floats, bool]:

@@ -13,23 +13,13 @@ from .checks import require_array, require_count, require_finite, require_shape
 from .design import GatedDesign
 from .programs import MaxMarginProgram
 
-__all__ = ["GatedRows", "Image", "RelativeMargins", "Rows"]
+__all__ = ["GatedRows", "Image", "Map", "RelativeMargins", "Rows", "dense_rows"]
 
 Floats = NDArray[np.float64]
 
 
-class Image(Protocol):
-    """Map of coefficients B to margins `A(B)`, with what certificates and solvers ask of it.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Shape of the coefficients.
-    n_rows : int
-        Number m of margins.
-    n_roundings : tuple of two int
-        Most roundings between a factor and an entry of `scores`, and of `adjoint`.
-    """
+class Map(Protocol):
+    """Map of coefficients B to margins `A(B)`."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -39,18 +29,22 @@ class Image(Protocol):
     def n_rows(self) -> int:
         """Number m of margins."""
 
-    @property
-    def n_roundings(self) -> tuple[int, int]:
-        """Most roundings on the way to an entry of `scores`, and of `adjoint`."""
-
     def scores(self, B: Floats) -> Floats:
-        """Margins (m,) of coefficients of the image's shape."""
+        """Margins (m,) of coefficients of the map's shape."""
 
     def adjoint(self, lam: Floats) -> Floats:
         """Coefficients `A' lam` of multipliers (m,)."""
 
     def gram(self, weights: Floats) -> Floats:
         """Matrix (size, size) `A' diag(weights) A`."""
+
+
+class Image(Map, Protocol):
+    """Map of coefficients to margins, with what certificates and other solvers ask of it."""
+
+    @property
+    def n_roundings(self) -> tuple[int, int]:
+        """Most roundings between a factor and an entry of `scores`, and of `adjoint`."""
 
     def absolute(self) -> Self:
         """Image of the absolute values: its scores and adjoint sum the sizes of the terms."""
@@ -65,8 +59,18 @@ class Image(Protocol):
         """Write the margins as those of a gated design of one group: V (J, D) is B in C order."""
 
 
-def dense(image: Image) -> Floats:
-    """Matrix (m, size) of an image."""
+def dense_rows(image: Image) -> Floats:
+    """Multiply an image out.
+
+    Parameters
+    ----------
+    image : Image
+
+    Returns
+    -------
+    (m, size) array
+        One row a margin, coefficients in C order.
+    """
     program = image.standard()
     Z, X = program.design.Z * program.y[:, None], program.design.X
     return np.asarray(np.reshape(Z[:, :, None] * X[:, None, :], (image.n_rows, -1)))
@@ -177,7 +181,7 @@ class GatedRows:
 
     def gram(self, weights: Floats) -> Floats:
         """Matrix `A' diag(weights) A`."""
-        rows = dense(self)
+        rows = dense_rows(self)
         return (rows * weights[:, None]).T @ rows
 
     def absolute(self) -> GatedRows:

@@ -65,7 +65,7 @@ def solve_kernel(program: KernelProgram, settings: Settings | None = None) -> Ke
         if np.all(program.signed.diagonal() > 0):
             found, before = exchange_multipliers(SparseKernel(program.signed), chosen)
         if found is None or not found.any():
-            program, found = program.dense(), None
+            program, found = program.dense_rows(), None
     lam, iterations = (found, 0) if found is not None else _minimise(program.signed, chosen)
     iterations += before
     certificate = certify_kernel(program, lam)

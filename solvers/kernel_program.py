@@ -97,7 +97,7 @@ class KernelProgram:
             return scale_rows(scale_rows(symmetric, self.signs).T.tocsr(), self.signs)
         return np.asarray(symmetric * self.signs[:, None] * self.signs)
 
-    def dense(self) -> KernelProgram:
+    def dense_rows(self) -> KernelProgram:
         """Return the program of the same kernel as a dense array.
 
         Raises

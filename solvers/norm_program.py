@@ -11,7 +11,7 @@ from .answer import Answer
 from .certificate import CLOSE, RESOLUTION, Certificate, gap_between
 from .checks import require_instance, require_shape
 from .design import GatedDesign
-from .images import Floats, Image, Rows, dense
+from .images import Floats, Image, Rows, dense_rows
 from .norms import Norm
 from .solution import Solution, status_of
 from .status import Status
@@ -329,7 +329,7 @@ def _enclosed_point(program: NormProgram, lam: Floats, nu: Floats) -> Enclosure:
     standard = program.image.standard()
     design, weights = standard.design, lam * standard.y
     if program.equalities is not None:
-        rows = np.concatenate([dense(program.image), program.equalities.flat])
+        rows = np.concatenate([dense_rows(program.image), program.equalities.flat])
         design = GatedDesign(rows, np.ones((len(rows), 1)), np.zeros(1, dtype=np.int64))
         weights = np.concatenate([lam, nu])
     found = enclose_adjoint(design, weights)

@@ -10,7 +10,7 @@ from .arrays import Array, array_namespace, as_float64, float_of
 from .checks import require_choice, require_finite, require_real, require_shape, shown
 from .summation import TINY, power_of_two, rounding
 
-__all__ = ["Blocks", "Inside", "Norm", "NormName", "Over"]
+__all__ = ["Blocks", "Inside", "Norm", "NormName", "Over", "blocks_of"]
 
 Inside = Literal["l2", "spectral", "nuclear"]
 Over = Literal["sum", "max"]
@@ -234,12 +234,12 @@ class Norm:
         if math.prod(B.shape) == 0:
             raise ValueError(f"`{name}` must have entries, got shape {tuple(B.shape)}")
         require_finite(name, B)
-        stack = self.stacked(name, B)
+        stack = self._stacked(name, B)
         xp = array_namespace(stack)
         scale = power_of_two(float_of(xp.max(xp.abs(stack))))
         return stack / scale, scale
 
-    def stacked(self, name: str, B: Array) -> Array:
+    def _stacked(self, name: str, B: Array) -> Array:
         """Blocks (b, p, q) of an array."""
         xp = array_namespace(B)
         if B.ndim <= 3 and (self.blocks == "entries" or self == Norm()):
@@ -307,6 +307,11 @@ class Norm:
         else:
             bound = stretch * xp.sum(s, axis=1) + math.sqrt(rank) * lost
         return bound * (1 + rounding(sum(stack.shape) + rank + 20)) + TINY
+
+
+def blocks_of(norm: Norm, B: Array) -> Array:
+    """Blocks (b, p, q) of an array: those whose norms are summed or compared."""
+    return norm._stacked("B", B)
 
 
 def _gain(W: Array) -> Array:

@@ -27,11 +27,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from .._solve import ArrayLike
     from ..data.dataset import Dataset
     from ..data.labelled import ClassDataset
 
@@ -44,8 +45,17 @@ __all__ = [
     "RegimeT",
     "RunOptions",
     "TellingOptions",
+    "Transformer",
     "UserData",
 ]
+
+
+class Transformer(Protocol):
+    """A gating of the user's own: fitted, or with `fit(X)` too."""
+
+    def transform(self, X: Any, /) -> Any:
+        """Return the gates (n, H) of inputs (n, D)."""
+
 
 '''
 PLAIN = '''
@@ -88,7 +98,7 @@ class TellingOptions(_PlainChoices, UserData, Generic[{names}], total=False):
 
 {telling}'''
 # What may be supplied beside the values of an option, and options that can be supplied alone.
-USER_DATA = {"data": ["Dataset", "ClassDataset"], "gating": ["Any"]}
+USER_DATA = {"data": ["Dataset", "ClassDataset"], "gating": ["Transformer", "None"]}
 ARRAYS = ("X", "y", "X_val", "y_val")
 # Options that are checked where they are used, by the declarations that the solver and torch have.
 CHECKED_LATER = {"solver": SolverName, "device": DeviceName}
@@ -101,7 +111,7 @@ def source() -> str:
     shared = {name: line(name, parts) for name, parts in own.items() if name not in USER_DATA}
     telling = [shared.pop(name) for name in sorted(TELLING)]
     supplied = [line(name, [*own[name], *more]) for name, more in USER_DATA.items()]
-    arrays = [line(name, ["Any"]) for name in ARRAYS]
+    arrays = [line(name, ["ArrayLike", "None"]) for name in ARRAYS]
     names = f"ModelName = {broken(literal(MODELS), 0)}\n"
     run = RUN.replace("{names}", ", ".join(map(variable, sorted(TELLING))))
     parts = {

@@ -164,6 +164,10 @@ if hasattr(network, "gradient_factors"):
             "ShallowGLN": ("3, [[0], [1]]", "np.array([[0], [1], [0]])"),
             "networks.BalancedReLU": ("3, 2", "None"),
             "networks.DeepGLN": ("3, widths=(2,), n_contexts=2", "np.zeros((3, 2), dtype=int)"),
+            "networks.ColumnGLN": ("3, np.eye(2, dtype=int)", "np.eye(3, 2, dtype=int)"),
+            "networks.CopiedUnits": (
+                "ib.FReLU(3, 4, n_outputs=2), copies=2", "np.ones((3, 2))"
+            ),
             "networks.DeepReLU": ("3, (2, 2)", "None"),
             "networks.GDLN": ("3, 2", "np.ones((3, 2))"),
             "networks.ResidualReLU": ("3, 3, n_layers=3", "None"),
@@ -360,7 +364,9 @@ limit.certify(X, y, gates)
         for name, gates, solve in (
             ("ConstantExperts", "np.eye(2)",
              "ib.limits.solve_dlgn_svm(X, y, gates, experts='constant')"),
-            ("Formulation", "None", "ib.solve_linear_svm(X, y)"),
+            ("Formulation", "None", "ib.limits.solve_l1_svm(X, y)"),
+            ("HardMarginSVM", "None", "ib.solve_linear_svm(X, y)"),
+            ("SVMFReLU", "np.eye(2)", "ib.solve_frelu_svm(X, y, gates)"),
             ("OrthogonallySeparable", "None", "ib.solve_orthosep(X, y)"),
             ("PathLasso", "np.ones((2, 2))", "ib.solve_path_lasso(X, y, gates)"),
             ("SVMGLN", "np.array([[0], [1]])", "ib.solve_gln_svm(X, y, gates, n_contexts=2)"),

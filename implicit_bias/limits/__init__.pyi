@@ -48,3 +48,5 @@ from .paths import gate_layers as gate_layers
 from .predictors import ContextPredictor as ContextPredictor
 from .result import Result as Result
 from .separability import Separability as Separability
+from .split import SplitLimit as SplitLimit
+from .split import solve_split_svm as solve_split_svm

@@ -92,6 +92,26 @@ class Formulation(LiteralProgram, Generic[LimitT]):
             )
         return limit.zeta.reshape(shape)
 
+    def _solve(self, program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solution:
+        """Solve a `program` under the keywords of `Solving`."""
+        return solve_program(program, **solving)
+
+    def _conclude(
+        self,
+        program: MaxMarginProgram,
+        primal: Array,
+        dual: Array,
+        *,
+        tol: float,
+        iterations: int,
+        seconds: float,
+        solver: str,
+    ) -> Solution:
+        """Certify coefficients (J, D) and multipliers (n,) of a `program`, whoever found them."""
+        return conclude(
+            program, primal, dual, tol=tol, iterations=iterations, seconds=seconds, solver=solver
+        )
+
     @door(gates=arrays)
     def certify(self, limit: Limit, X: Array, y: Array, gates: Array | None = None) -> LimitT:
         """Return a limit with all but its coefficients and multipliers computed from the data.
@@ -104,7 +124,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
                 f"`X` has {program.n_samples} rows, and the limit multipliers of "
                 f"{len(limit.dual)} samples: give the data that it was solved on"
             )
-        solution = conclude(
+        solution = self._conclude(
             program,
             as_float64(self.coefficients(limit, program), like=program.y),
             as_float64(limit.dual, like=program.y),
@@ -254,7 +274,7 @@ def solve_limit(
     ('SOLVED', [0.5, -1.0])
     """
     program = formulation.program(X, y, gates)
-    return formulation.limit(program, solve_program(program, **solving), gates)
+    return formulation.limit(program, formulation._solve(program, **solving), gates)
 
 
 def solve_program(program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solution:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
-from .._doors import door, result
+from .._doors import door, parameters, result
+from .._kinds import anything
 from .._solve import (
     Array,
     ArrayLike,
     GatedDesign,
     MaxMarginProgram,
+    Norm,
+    NormName,
     Solution,
     array_namespace,
     as_float64,
     require_inputs,
     require_real,
 )
-from .formulation import Formulation, Solving, real_data, solve_limit
-from .limit import UnitsLimit
+from .formulation import Solving, real_data, solve_limit
+from .limit import Limit, UnitsLimit
 from .literal import constant, max_margin
+from .normed import NormedFormulation
 from .predictors import GateColumns, Predictor, count_units
 
 if TYPE_CHECKING:
@@ -54,8 +58,9 @@ class FReLULimit(UnitsLimit):
         return Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=True))
 
 
+@parameters(norm=anything)
 @dataclass(frozen=True)
-class SVMFReLU(Formulation[FReLULimit]):
+class SVMFReLU(NormedFormulation[FReLULimit]):
     """The group lasso of data under frozen gates.
 
         minimise  sum_h ||zeta[h]||   s.t.   y[n] sum_h g[n, h] <zeta[h], x[n]> >= 1
@@ -63,6 +68,11 @@ class SVMFReLU(Formulation[FReLULimit]):
     Gates are an (n, H) array of exactly 0 (closed) and 1 (open), booleans included. A sample on
     which every gate is closed makes the program infeasible, which is for the solver to prove; it
     is not an error here.
+
+    Parameters
+    ----------
+    norm : str or Norm
+        Of zeta (H, D); by default "rows", the sum above: see `solve_frelu_svm`.
 
     References
     ----------
@@ -78,6 +88,18 @@ class SVMFReLU(Formulation[FReLULimit]):
     """
 
     name: ClassVar[str] = "SVM-FReLU"
+    OWN: ClassVar[NormName] = "rows"
+
+    norm: Norm | NormName = "rows"
+
+    def __post_init__(self) -> None:
+        Norm.of(self.norm)
+
+    @classmethod
+    @door()
+    def of(cls, limit: Limit) -> Self:
+        """Return the formulation in the norm of a limit."""
+        return cls(limit.norm or "rows")
 
     @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
@@ -101,7 +123,8 @@ class SVMFReLU(Formulation[FReLULimit]):
     ) -> FReLULimit:
         """Read a solution as coefficients (H, D)."""
         shape = (program.n_groups, int(program.design.X.shape[1]))
-        return FReLULimit.from_solution(program, solution, shape)
+        norm = Norm.of(self.norm).name
+        return FReLULimit.from_solution(program, solution, shape, norm=norm)
 
     def _literal(
         self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
@@ -109,16 +132,26 @@ class SVMFReLU(Formulation[FReLULimit]):
         X, g = constant(program.design.X, "X"), constant(program.design.Z, "g")
         zeta = cp.Variable((g.shape[1], X.shape[1]), name="zeta")
         scores = cp.sum(cp.multiply(g, X @ zeta.T), axis=1)  # sum_h g[n, h] <zeta[h], x[n]>
-        return max_margin(cp.sum(cp.norm(zeta, 2, axis=1)), program.y, scores)
+        norm = cp.sum(cp.norm(zeta, 2, axis=1))
+        if not self.is_own:
+            norm = self._stated([zeta[[h], :] for h in range(g.shape[1])])
+        return max_margin(norm, program.y, scores)
 
 
-@door()
+@door(norm=anything)
 def solve_frelu_svm(
-    X: ArrayLike, y: ArrayLike, gates: ArrayLike, **solving: Unpack[Solving]
+    X: ArrayLike,
+    y: ArrayLike,
+    gates: ArrayLike,
+    *,
+    norm: Norm | NormName = "rows",
+    **solving: Unpack[Solving],
 ) -> FReLULimit:
     """Solve the group lasso, the limit of two-layer ReLU networks with frozen gates.
 
-    Gradient descent takes the network in its direction.
+    Gradient descent takes the network in its direction. Steepest descent in other norms on the two
+    layers has other norms of the coefficients: that of the first layer, where the second is
+    measured by its largest entry, as sign descent, Signum and Adam measure it.
 
     Parameters
     ----------
@@ -128,6 +161,11 @@ def solve_frelu_svm(
         Labels in {-1, +1}.
     gates : (n, H) array
         Exactly 0 (closed) or 1 (open), booleans included.
+    norm : str or Norm
+        Of zeta (H, D): "rows", gradient descent on both layers; "linf", sign descent, Signum or
+        Adam without its constant on both; "spectral", Muon on the first layer and any of these on
+        the second; "l2", gradient descent on the first and these on the second. Margins reach the
+        optimum's at best: training is known to reach points of first order (KKT) alone.
     **solving
         `solver`, `tol`, `max_iterations`, `progress`, `threads`: see `Solving`.
 
@@ -148,7 +186,7 @@ def solve_frelu_svm(
     >>> ib.solve_frelu_svm(X, y, np.array([[1], [0]])).status.name
     'NOT_SEPARABLE'
     """
-    return solve_limit(SVMFReLU(), X, y, gates, **solving)
+    return solve_limit(SVMFReLU(norm), X, y, gates, **solving)
 
 
 def _binary(gates: Array, X: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -17,6 +17,8 @@ from .._solve import (
     Certificate,
     DenseArray,
     MaxMarginProgram,
+    Norm,
+    NormName,
     Solution,
     Status,
     array_namespace,
@@ -68,6 +70,9 @@ class Limit(MaxMarginResult, ABC):
         Bounds of the optimum, recomputed from `zeta` and `dual`.
     tol, solver, iterations, seconds
         The gap asked for and how the solve went.
+    norm : str or None
+        Name of the norm that is least, where the program was asked for one: see `Norm.of`. None:
+        the sum of `unit_norms`.
 
     Examples
     --------
@@ -91,6 +96,7 @@ class Limit(MaxMarginResult, ABC):
     solver: str
     iterations: int
     seconds: float
+    norm: NormName | None = field(default=None, kw_only=True)
 
     @classmethod
     @door()
@@ -99,7 +105,7 @@ class Limit(MaxMarginResult, ABC):
     ) -> Self:
         """Read a solution of `program` as coefficients of the given shape, in C order.
 
-        `own` are the arrays that a subclass adds.
+        `own` are the arrays that a subclass adds, and the name of its norm.
         """
         design = program.design
         return cls(
@@ -128,8 +134,16 @@ class Limit(MaxMarginResult, ABC):
         """(H,) booleans: units whose norm, relative to the largest, exceeds their dual slack."""
         xp = array_namespace(self.unit_norms)
         largest = xp.max(self.unit_norms)
-        found: DenseArray = self.unit_norms > xp.clip(1 - self.dual_norms, min=2.0**-40) * largest
+        # Slack says that a unit is dead in the sum of norms alone.
+        slack = 1 - self.dual_norms if self._sums_units() else xp.zeros_like(self.dual_norms)
+        found: DenseArray = self.unit_norms > xp.clip(slack, min=2.0**-40) * largest
         return found
+
+    def _sums_units(self) -> bool:
+        """Return whether the norm that is least is the sum of `unit_norms`."""
+        return self.norm is None or self.norm == "rows" or (len(self.unit_norms) == 1 and (
+            self.norm == "l2"
+        ))  # fmt: skip
 
     def _summary(self) -> dict[str, Any]:
         return super()._summary() | {
@@ -214,6 +228,9 @@ class Limit(MaxMarginResult, ABC):
         """Return whether norms, margins and multipliers support the certified bounds."""
         margin, total = float(self.margins.min()), float(self.dual.sum())
         above, below = float(self.unit_norms.sum()), float(self.dual_norms.max())
+        if not self._sums_units():
+            rows = self.zeta.reshape((len(self.unit_norms), -1))
+            above, below = Norm.of(self.norm or "rows").value(rows), 0.0
         return (
             bool(margin > 0 and self.dual.min() >= 0)
             and above <= self.objective * margin * (1 + _CLOSE)
@@ -243,8 +260,12 @@ class UnitsLimit(Limit):
             w1[h] = zeta[h] / sqrt(||zeta[h]||),  w2[h] = sqrt(||zeta[h]||),
 
         so that ||w1||^2 + ||w2||^2 = 2 sum_h ||zeta[h]||. Units with zeta[h] = 0 get zeros.
+        In another norm than the sum over units the second layer is measured by its largest entry:
+        ``w1 = zeta`` and ones.
         """
         xp = array_namespace(self.zeta)
+        if not self._sums_units():
+            return self.zeta, xp.ones_like(self.unit_norms)
         roots = xp.sqrt(self.unit_norms)
         safe = xp.where(roots > 0, roots, xp.ones_like(roots))
         return self.zeta / xp.reshape(safe, (-1, *[1] * (self.zeta.ndim - 1))), roots

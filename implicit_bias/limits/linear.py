@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from .._doors import door, result
+from .._doors import door, parameters, result
+from .._kinds import anything
 from .._solve import (
     Array,
     ArrayLike,
     DenseArray,
     GatedDesign,
     MaxMarginProgram,
+    Norm,
+    NormName,
     Solution,
     array_namespace,
     as_float64,
@@ -23,9 +26,10 @@ from .._solve import (
     to_numpy,
 )
 from ..data.arrays import as_csr
-from .formulation import Formulation, Solving, real_data, solve_limit
+from .formulation import Solving, real_data, solve_limit
 from .limit import Limit
 from .literal import constant, max_margin
+from .normed import NormedFormulation
 from .predictors import Predictor
 
 if TYPE_CHECKING:
@@ -134,13 +138,19 @@ class LinearLimit(Limit):
         return tuple(layers)
 
 
+@parameters(norm=anything)
 @dataclass(frozen=True)
-class HardMarginSVM(Formulation[LinearLimit]):
+class HardMarginSVM(NormedFormulation[LinearLimit]):
     """The hard-margin SVM without intercept.
 
         minimise  ||b||_2   s.t.   y[n] <b, x[n]> >= 1
 
     There are no gates, and those given are not looked at.
+
+    Parameters
+    ----------
+    norm : str or Norm
+        Of b, as a matrix of one row; by default "l2": see `solve_linear_svm`.
 
     References
     ----------
@@ -156,6 +166,18 @@ class HardMarginSVM(Formulation[LinearLimit]):
     """
 
     name: ClassVar[str] = "hard-margin SVM"
+    OWN: ClassVar[NormName] = "l2"
+
+    norm: Norm | NormName = "l2"
+
+    def __post_init__(self) -> None:
+        Norm.of(self.norm)
+
+    @classmethod
+    @door()
+    def of(cls, limit: Limit) -> Self:
+        """Return the formulation in the norm of a limit."""
+        return cls(limit.norm or "l2")
 
     @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
@@ -178,7 +200,8 @@ class HardMarginSVM(Formulation[LinearLimit]):
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> LinearLimit:
         """Read a solution as the end-to-end vector (D,)."""
-        return LinearLimit.from_solution(program, solution, (int(program.design.X.shape[1]),))
+        shape, norm = (int(program.design.X.shape[1]),), Norm.of(self.norm).name
+        return LinearLimit.from_solution(program, solution, shape, norm=norm)
 
     def _literal(
         self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
@@ -186,14 +209,20 @@ class HardMarginSVM(Formulation[LinearLimit]):
         inputs = program.design.X
         X = constant(inputs.toarray() if hasattr(inputs, "toarray") else inputs, "X")
         b = cp.Variable(X.shape[1], name="b")
-        return max_margin(cp.norm(b, 2), program.y, X @ b)
+        norm = cp.norm(b, 2)
+        if not self.is_own:
+            norm = self._stated([cp.reshape(b, (1, X.shape[1]), order="C")])
+        return max_margin(norm, program.y, X @ b)
 
 
-@door()
-def solve_linear_svm(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> LinearLimit:
+@door(norm=anything)
+def solve_linear_svm(
+    X: ArrayLike, y: ArrayLike, *, norm: Norm | NormName = "l2", **solving: Unpack[Solving]
+) -> LinearLimit:
     """Solve the hard-margin SVM, the limit of linear networks of any depth.
 
-    Gradient descent takes the end-to-end vector of a linear network in its direction.
+    Gradient descent takes the end-to-end vector of a linear network in its direction; steepest
+    descent in another norm takes the margin of a linear predictor to the optimum in that norm.
 
     Parameters
     ----------
@@ -202,6 +231,9 @@ def solve_linear_svm(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> 
         which no dense copy is made; `solver` must then be "interior-point".
     y : (n,) array
         Labels in {-1, +1}.
+    norm : str or Norm
+        "l2", gradient descent; "linf", sign descent, Signum, Adam without its constant; "l1",
+        coordinate descent. Where it is not "l2", optima need not be unique: compare margins.
     **solving
         `solver`, `tol`, `max_iterations`, `progress`, `threads`: see `Solving`.
 
@@ -217,4 +249,4 @@ def solve_linear_svm(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> 
     >>> np.round(limit.zeta, 6).tolist()
     [0.5, -1.0]
     """
-    return solve_limit(HardMarginSVM(), X, y, **solving)
+    return solve_limit(HardMarginSVM(norm), X, y, **solving)

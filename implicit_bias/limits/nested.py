@@ -61,6 +61,11 @@ def solve_path(
     >>> [round(limit.objective, 6) for limit in path]
     [0.447214, 1.0]
     """
+    if not getattr(formulation, "is_own", True):
+        raise ValueError(
+            "`formulation` must have its own norm, that of gradient descent, for growing sets of "
+            "samples: solve each set by itself in another"
+        )
     program = formulation.program(X, y, gates)
     solver, settings = chosen(**solving)
     solutions = solve_nested(program, sizes, solver=solver, settings=settings)

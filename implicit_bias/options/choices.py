@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from .._solve import ArrayLike
     from ..data.dataset import Dataset
     from ..data.labelled import ClassDataset
 
@@ -24,8 +25,17 @@ __all__ = [
     "RegimeT",
     "RunOptions",
     "TellingOptions",
+    "Transformer",
     "UserData",
 ]
+
+
+class Transformer(Protocol):
+    """A gating of the user's own: fitted, or with `fit(X)` too."""
+
+    def transform(self, X: Any, /) -> Any:
+        """Return the gates (n, H) of inputs (n, D)."""
+
 
 ModelName = Literal[
     "deep-linear",
@@ -163,10 +173,10 @@ class Choices(_PlainChoices, total=False):
 class UserData(TypedDict, total=False):
     """Data and gates of the user, in place of bundled and drawn ones."""
 
-    X: Any
-    y: Any
-    X_val: Any
-    y_val: Any
+    X: ArrayLike | None
+    y: ArrayLike | None
+    X_val: ArrayLike | None
+    y_val: ArrayLike | None
     data: (
         Literal[
             "digits",
@@ -186,7 +196,7 @@ class UserData(TypedDict, total=False):
         | Dataset
         | ClassDataset
     )
-    gating: Literal["random", "relu", "learned", "dlgn", "contexts"] | Any
+    gating: Literal["random", "relu", "learned", "dlgn", "contexts"] | Transformer | None
 
 
 class RunOptions(Choices, UserData, total=False):

@@ -1,7 +1,10 @@
 """Names of `implicit_bias.relu_limits`, with the modules that they are loaded from."""
 
 from .bound import relu_lower_bound as relu_lower_bound
+from .branching import GateNodes as GateNodes
+from .branching import SortedSide as SortedSide
 from .directions import best_directions as best_directions
+from .directions import sides as sides
 from .formulation import ReLUMargin as ReLUMargin
 from .kinks import split_units as split_units
 from .limit import ReLUCertificate as ReLUCertificate

@@ -14,6 +14,9 @@ __all__ = ["Direction", "Side", "best_directions", "dual_function", "shortest", 
 _STARTS, _ROUNDS = 600, 50
 # Iterations of the accelerated projected gradient a round.
 _STEPS = 200
+# Rises of the dual function, relative to it, that count, after the first rounds: on a kink the sign
+# of rounding errors is no gate.
+_RISE, _FIRST = 1e-10, 5
 # As many times more from the best directions.
 _FINE = 10
 # Directions closer than this cosine are one.
@@ -87,8 +90,14 @@ def dual_function(problem: ReLUProblem, lam: Floats, v: Floats) -> Floats:
     return np.asarray(problem.activation(v @ problem.X.T) @ (lam * problem.y))
 
 
-def shortest(c: Floats, B: Floats, shares: Floats, n_steps: int) -> Floats:
-    """Return shares (k, q) in [0, 1] that make ``||c - shares B||`` small, row by row.
+def shortest(
+    c: Floats,
+    B: Floats,
+    shares: Floats,
+    n_steps: int,
+    limits: tuple[Floats | float, Floats | float] = (0.0, 1.0),
+) -> Floats:
+    """Return shares (k, q) within limits that make ``||c - shares B||`` small, row by row.
 
     Accelerated projected gradient with restarts; any shares bound the minimum from above.
 
@@ -99,6 +108,8 @@ def shortest(c: Floats, B: Floats, shares: Floats, n_steps: int) -> Floats:
     shares : (k, q) array
         To begin with.
     n_steps : int
+    limits : (array, array)
+        The least and the largest, [0, 1] by default.
     """
     gram, target = B @ B.T, c @ B.T
     if not gram.size:
@@ -107,7 +118,7 @@ def shortest(c: Floats, B: Floats, shares: Floats, n_steps: int) -> Floats:
     ahead, momentum = shares, np.ones(len(c))
     for _ in range(n_steps):
         slope = ahead @ gram - target
-        moved = np.clip(ahead - step * slope, 0.0, 1.0)
+        moved = np.clip(ahead - step * slope, *limits)
         # Momentum that leads uphill is dropped.
         uphill = np.einsum("kq,kq->k", slope, moved - shares) > 0
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
@@ -165,15 +176,16 @@ def _climbed(side: Side, begins: Floats, n_steps: int) -> Floats:
     v, going = begins, np.arange(len(begins))
     gates: Flags = v @ side.helping.T > 0
     shares = np.zeros((len(v), len(side.opposing)))
-    for _ in range(_ROUNDS):
+    for turn in range(_ROUNDS):
         c = side.linear(gates.astype(float))
         shares = shortest(c, side.hinges, shares, n_steps)
         v = _unit(c - shares @ side.hinges)
         now = side.dual(v)
         higher = now > duals[going]
+        rose = now > duals[going] * (1 + _RISE)
         best[going[higher]], duals[going[higher]] = v[higher], now[higher]
         opened = v @ side.helping.T > 0
-        moved = np.any(opened != gates, axis=1)
+        moved = np.any(opened != gates, axis=1) & (rose | (turn < _FIRST))
         if not moved.any():
             break
         going, gates, shares = going[moved], opened[moved], shares[moved]

@@ -378,7 +378,9 @@ class ReLULocalLimit(Result):
         bound = certify_hinge(cones, nowhere, lam, self.cone_shares).dual_objective
         lower = 0.0
         if self.certificate.lower_bound > 0:
-            lower = float(lam.sum()) / largest_dual(problem, self.multipliers)
+            own = self.units @ problem.basis.T
+            own /= np.linalg.norm(own, axis=1, keepdims=True)
+            lower = float(lam.sum()) / largest_dual(problem, self.multipliers, own).bound
         if not self._in_cones(self.units, self.signs, problem.inputs[rows], problem.y[rows]):
             bound = 0.0  # that of other networks
         gap, overall = _gap(value, bound), _gap(value, lower)

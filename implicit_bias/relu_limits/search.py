@@ -33,13 +33,19 @@ if TYPE_CHECKING:
 __all__ = ["Found", "as_limit", "failed", "relu_local_limit", "seek"]
 
 # Gate patterns that a global bound may look at: a few seconds.
-_PATTERNS = 2**22
+_PATTERNS = 2**18
 # Norm at which a unit is born, relative to the mean of the others.
 _BORN = 1e-3
 # Cosines of units that are one.
 _PARALLEL = 1 - 1e-9
 # Cones that are added in search of multipliers that ask for no further unit.
 _TRIALS = 20
+# Of the dual function: how much more than at the units a direction must have to be one that the
+# search missed.
+_MISSED = 1e-8
+# Falls of the value by a birth that count as none: they are quadratic in what the dual function is
+# above that of the units.
+_FELL = 1e-10
 # Units that are born before the next program.
 _AT_ONCE = 4
 
@@ -221,6 +227,9 @@ def seek(
         directions, ratio = _directions(problem, found)
         # Multipliers that are not unique may ask for units that do not help: the value tells.
         helpful = [d for d in directions if d.dual > directions[0].dual / ratio * (1 + tol)]
+        if not helpful and min(spare, births - born) >= 1 and not budget.spent:
+            found, missed = _with_global_bound(problem, found, max_patterns)
+            helpful = [missed] if missed is not None else []
         room = int(min(spare, births - born, _AT_ONCE, len(helpful)))
         if room < 1 or budget.spent or found.status is not Status.LIVE_OPTIMUM:
             break
@@ -228,7 +237,7 @@ def seek(
         near = _near(problem, found, units)
         following = _settled(problem, units, budget, tol, found.values, near)
         fell = found.certificate.objective - following.certificate.objective
-        if not fell > tol * found.certificate.objective:
+        if not fell > _FELL * found.certificate.objective:
             break
         found, born = following, born + room
     return _judged(problem, found, budget, tol, width, born, directions, ratio, max_patterns)
@@ -449,7 +458,7 @@ def _judged(
     best = directions[0]
     found = replace(found, n_spare=n_spare, escape=best, escape_ratio=ratio, births=born)
     if ratio <= 1 + tol:
-        found = _with_global_bound(problem, found, max_patterns)
+        found, _ = _with_global_bound(problem, found, max_patterns)
         if found.certificate.global_gap <= tol:
             return replace(found, status=Status.GLOBAL_OPTIMUM, reason="")
     if found.status is not Status.LIVE_OPTIMUM:
@@ -501,7 +510,7 @@ def _tried(
         directions, ratio = _directions(problem, following)
         found = replace(following, split=kinks, escape=directions[0], escape_ratio=ratio)
         if ratio <= 1 + tol:
-            found = _with_global_bound(problem, found, max_patterns)
+            found, _ = _with_global_bound(problem, found, max_patterns)
             if found.certificate.global_gap <= tol:
                 return replace(found, status=Status.GLOBAL_OPTIMUM, reason="")
             why = f"{spare}, and no direction was found in which one helps; that is not proved"
@@ -511,16 +520,24 @@ def _tried(
     return replace(found, reason=why)
 
 
-def _with_global_bound(problem: ReLUProblem, found: Found, max_patterns: int) -> Found:
+def _with_global_bound(
+    problem: ReLUProblem, found: Found, max_patterns: int
+) -> tuple[Found, Direction | None]:
+    """The lower bound of all widths, and a direction that helps where the search missed it."""
+    if found.certificate.lower_bound > 0:
+        return found, None
     own = found.units.u / found.units.norms[:, None]
     try:
         largest = largest_dual(problem, found.lam, own, max_patterns=max_patterns)
     except TooManyPatterns as many:
-        return replace(found, reason=str(many))
-    lower = float(found.lam.sum()) / largest * (1 - len(found.lam) * 2.0**-52)
+        return replace(found, reason=str(many)), None
+    total = float(found.lam.sum())
+    lower = total / largest.bound * (1 - len(found.lam) * 2.0**-52)
     # A bound above the value would be rounding alone.
     gap = max(found.certificate.objective / lower - 1, 0.0)
-    return replace(found, certificate=replace(found.certificate, lower_bound=lower, global_gap=gap))
+    certificate = replace(found.certificate, lower_bound=lower, global_gap=gap)
+    helps = largest.direction.dual > total / found.certificate.dual_objective * (1 + _MISSED)
+    return replace(found, certificate=certificate), largest.direction if helps else None
 
 
 def _why_not(solution: HingeSolution, budget: Budget) -> str:

@@ -106,6 +106,16 @@ def _per_cent(shares: pd.Series) -> str:
     return least if least == most else f"{least} - {most}"
 
 
+def test_what_batches_and_constants_change_of_optimisers() -> None:
+    for row in rows("optimisers").itertuples():
+        line = [
+            row.optimiser,
+            row.change,
+            *(f"{one:.3f}" for one in (row.linf, row.l2, row.spectral)),
+        ]
+        assert_has("norms-of-optimisers.md", line)
+
+
 def test_heads_by_descent_beside_their_limits() -> None:
     frame = rows("heads_descent")
     assert (frame.status == "SOLVED").all()
@@ -207,3 +217,63 @@ def test_solver_beside_cvxpy() -> None:
         (line,) = [one for one in lines("speed.md") if one[0] == str(sizes).replace("'", "")
                    and len(one) == 5]  # fmt: skip
         assert line[1:3] == [f"{ours:.2g} s", f"{scs:.1f} s, {scs / ours:.0f} x"]
+
+
+def _spread(mean: float, error: float, digits: int) -> str:
+    return f"{mean:.{digits}f} +- {error:.{digits}f}"
+
+
+def test_the_experiments_on_distillation_again() -> None:
+    page = "research/distillation.md"
+    for one in rows("distillation_geometry").itertuples():
+        risk = "below 0.0001" if one.risk < 1e-4 else _spread(one.risk, one.risk_error, 4)
+        bounds = (f"{one.bound_sharper:.4f}", f"{one.bound_printed:.4f}", f"{one.corollary:.4f}")
+        assert_has(page, [f"{one.kappa:g}", risk, *bounds])
+    digits, mnist = (rows(f"distillation_bias_{name}").set_index("delta") for name in DATA[::-1])
+    for delta in digits.index.intersection(mnist.index):
+        cells = [
+            _spread(frame.risk[delta], frame.risk_error[delta], 3) for frame in (digits, mnist)
+        ]
+        assert [f"{delta:g}", *cells] in lines(page), (delta, cells)
+    for one in rows("distillation_monotonicity").rename(columns={"index": "share"}).itertuples():
+        cells = [_spread(one.share, one.index_error, 3), _spread(one.risk, one.risk_error, 4)]
+        assert_has(page, [one.learner, *cells])
+
+
+def test_gates_of_dlgns_on_the_circle() -> None:
+    frame = rows("circle")
+    trained, frozen = (frame[frame.gates == name] for name in ("trained", "frozen"))
+    for experts, here in trained.groupby("experts"):
+        steps = f"{here.steps_to_loss.min():.0f} to {here.steps_to_loss.max():.0f}"
+        (line,) = [one for one in lines("research/dlgn.md") if one[0].startswith(f"{experts} exp")]
+        assert line[1] == steps
+    assert frozen.steps_to_loss.dropna().tolist() == [578.0]
+    (line,) = [one for one in lines("research/dlgn.md") if one[0].startswith("loss at the end")]
+    assert line[1].startswith(f"{trained.loss_hard.min():.2f} to {trained.loss_hard.max():.2f}")
+    assert line[2] == f"{frozen.loss_hard.min():.0f} to {frozen.loss_hard.max():.0f}"
+
+
+def test_the_first_step_and_gates_of_other_networks() -> None:
+    for one in rows("first_step").itertuples():
+        share = f"{one.share:.3f} ({one.share_least:.2f} to {one.share_largest:.2f})"
+        assert_has("research/kernels.md", [
+            str(one.depth), f"{one.predicted_variance:.3g}", f"{one.variance:.3g}",
+            f"{one.printed_variance:g}", share, f"{one.predicted_share:.3f}", f"{one.growth:.2f}",
+        ])  # fmt: skip
+    for depth, here in rows("galu").groupby("depth"):
+        galu, relu = (here[here.kind == kind].mean(numeric_only=True) for kind in ("galu", "relu"))
+        cells = [f"{galu.spread:.1f}", f"{relu.spread:.1f}"]
+        cells += [f"{one[name]:.2f}" for name in ("left_by_law", "left") for one in (galu, relu)]
+        assert [str(depth), *cells] in lines("research/kernels.md"), (depth, cells)
+
+
+def test_how_often_bars_of_unfinished_runs_hold() -> None:
+    frame = rows("coverage")
+    named = {"gln": "GLN", "frelu": "frozen ReLU", "deep-linear": "deep linear", "linear": "linear"}
+    estimated = frame[frame.status == "ESTIMATED"]
+    kinds = estimated.model.str.replace(r"-\d+$", "", regex=True)
+    for model, here in estimated.groupby(kinds):
+        (line,) = [one for one in lines("reaching-the-limit.md")
+                   if one[0].split(",")[0] == named[model] and len(one) == 5]  # fmt: skip
+        held = [100 * here.covered[here.times == times].mean() for times in (10, 20)]
+        assert line[1:3] == [str(len(here) // 2), f"{held[0]:.0f} %, {held[1]:.0f} %"]

@@ -205,7 +205,7 @@ def test_the_values_of_an_option_are_those_that_there_are() -> None:
     assert data.metavar == f"[{'|'.join(NAMES)}|FILE]"
     assert set(NAMES) == {*DRAWN, *IMAGE_SETS, *TABLES}
     assert set(get_args(TableName)) == set(TABLES)
-    assert get_args(get_type_hints(ClassOptions)["classes"]) == ("two", "all")
+    assert get_args(get_type_hints(ClassOptions)["classes"]) == ("two", "all", "joint")
     (trainer,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "trainer"]
     (loss,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "loss"]
     assert trainer.metavar == f"[{'|'.join(sorted(MARGIN_TRAINERS))}],..."

@@ -6,10 +6,13 @@ The values 6.7985126 (30 x 8), 57.0293218 (a diamond in the plane), 29 (the same
 
 from __future__ import annotations
 
+import itertools
+
 import cvxpy as cp
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import lsq_linear
 
 from implicit_bias import (
     GLN,
@@ -30,7 +33,14 @@ from implicit_bias.limits import (
 )
 from implicit_bias.networks import DeepReLU
 from implicit_bias.programs import ReLUMargin
-from implicit_bias.relu_limits import ReLUProblem, best_directions, split_units
+from implicit_bias.relu_limits import (
+    GateNodes,
+    ReLUProblem,
+    SortedSide,
+    best_directions,
+    sides,
+    split_units,
+)
 from tests.commands import home
 
 
@@ -103,15 +113,17 @@ def test_the_minimum_norm_over_all_widths_needs_no_network(data, optimum) -> Non
     assert limit.certificate.global_gap < 1e-6
 
 
-def test_sixty_digits_come_to_one_value_from_two_starts() -> None:
+def test_sixty_digits_come_to_one_value_that_is_proved() -> None:
     digits = load_digits(n_train=60, random_state=0)
     X, y = digits.X_train, digits.y_train
-    for begin in (None,):
-        limit = solve_relu_minnorm(X, y, start=begin, max_patterns=1)
-        assert limit.value == pytest.approx(2.6361475, abs=1e-7)
-        assert limit.escape_dual == pytest.approx(1.0, abs=1e-7)
-        # Nothing better was found; without patterns to look at that is not proved.
-        assert limit.status is Status.LIVE_OPTIMUM and "gate patterns" in limit.reason
+    limit = solve_relu_minnorm(X, y)
+    assert limit.status is Status.GLOBAL_OPTIMUM
+    assert limit.value == pytest.approx(2.6361475, abs=1e-7)
+    assert limit.escape_dual == pytest.approx(1.0, abs=1e-7)
+    # Nothing better is found; without patterns to look at that is not proved.
+    unproved = solve_relu_minnorm(X, y, start=limit.network, max_patterns=1)
+    assert unproved.value == pytest.approx(limit.value, rel=1e-9)
+    assert unproved.status is Status.LIVE_OPTIMUM and "gate patterns" in unproved.reason
 
 
 def test_on_orthogonally_separable_data_it_is_the_two_max_margin_vectors() -> None:
@@ -329,8 +341,6 @@ def test_leaky_networks_end_below_the_best_of_their_cells() -> None:
                 limit.covers(sequential(W, signs))
             with pytest.raises(ValueError, match="`start` must have the slope"):
                 solve_relu_minnorm(X, y, start=predicted)
-            overall = solve_relu_minnorm(X, y, start=predicted, slope=slope)
-            assert overall.value <= limit.value * (1 + 1e-8)
 
 
 # Kinks
@@ -378,6 +388,53 @@ def test_the_bound_of_all_widths_is_just_below_what_samples_say(rank) -> None:
     assert bound == pytest.approx(sampled, rel=[1e-9, 1e-5, 1e-3, 2e-2][rank - 1])
 
 
+def by_all_patterns(X: np.ndarray, y: np.ndarray, lam: np.ndarray, slope: float) -> float:
+    """The largest value of the dual function, one least-squares problem a gate pattern."""
+    largest = 0.0
+    for sign in (1.0, -1.0):
+        own, others = (lam[:, None] * X)[y == sign], (lam[:, None] * X)[y != sign]
+        for pattern in itertools.product((slope, 1.0), repeat=len(own)):
+            c = np.array(pattern) @ own - slope * others.sum(axis=0)
+            B = (1 - slope) * others
+            x = lsq_linear(B.T, c, bounds=(0, 1), method="bvls").x
+            largest = max(largest, float(np.linalg.norm(c - x @ B)))
+    return largest
+
+
+@pytest.mark.parametrize(("seed", "slope"), [(0, 0.0), (1, 0.3), (2, 0.0)])
+def test_branch_and_bound_is_the_largest_of_all_patterns(seed, slope) -> None:
+    rng = np.random.default_rng(seed)
+    X, y, lam = rng.normal(size=(13, 5)), np.sign(rng.normal(size=13)), rng.random(13)
+    bound = relu_lower_bound(lam, X, y, slope=slope)
+    assert bound == pytest.approx(lam.sum() / by_all_patterns(X, y, lam, slope), rel=1e-8)
+
+
+def every_bound(side, v):
+    """Bounds of all nodes of some levels, at all shares set aside, with the directions inside."""
+    whole = SortedSide(side)
+    for depth in (1, 2, 4):
+        gates = np.array(list(itertools.product((0.0, 1.0), repeat=depth)))
+        nodes = GateNodes(gates, np.full((len(gates), len(whole.opposing) + depth), 0.5))
+        for most in (0.0, 0.5, 1.0):
+            bounds, _ = whole.bounds(nodes, most)
+            for row, bound in zip(gates, bounds, strict=True):
+                yield bound, np.all((v @ whole.helping[:depth].T > 0) == (row > 0), axis=1)
+
+
+def test_nodes_that_are_left_hold_no_larger_value() -> None:
+    rng = np.random.default_rng(3)
+    X, y, lam = rng.normal(size=(16, 6)), np.sign(rng.normal(size=16)), rng.random(16)
+    problem = ReLUProblem.checked(X, y)
+    v = rng.normal(size=(20_000, 6))
+    v /= np.linalg.norm(v, axis=1, keepdims=True)
+    found = best_directions(problem, lam, np.zeros((0, 6)))[0]
+    v = np.vstack([v, found.v])
+    for side in sides(problem, lam):
+        duals = side.dual(v)
+        for bound, inside in every_bound(side, v):
+            assert np.all(duals[inside] <= bound * (1 + 1e-12))
+
+
 def test_patterns_and_the_arrangement_agree() -> None:
     X, y = plane()
     limit = solve_relu_minnorm(X, y)
@@ -402,8 +459,8 @@ def test_weaker_multipliers_give_weaker_bounds() -> None:
 
 def test_a_bound_of_too_many_patterns_is_refused_with_their_number() -> None:
     X, y = random_data()
-    with pytest.raises(ValueError, match=r"and \d+ support samples .* have \d+ gate patterns"):
-        relu_lower_bound(np.ones(30), X, y, max_patterns=100)
+    with pytest.raises(ValueError, match=r"12 and 18 support .* than `max_patterns` = 20 gate"):
+        relu_lower_bound(np.ones(30), X, y, max_patterns=20)
 
 
 # What is refused, and what is said where nothing was found

@@ -8,14 +8,25 @@ import numpy as np
 import pytest
 
 from solvers.checks import (
+    refuse_masked,
+    require_choice,
     require_columns,
     require_count,
+    require_counts,
     require_finite,
+    require_flag,
     require_fraction,
     require_gated_inputs,
     require_inputs,
+    require_instance,
+    require_labels,
+    require_path,
     require_positive,
+    require_real,
+    require_scale,
+    require_seed,
     require_shape,
+    require_text,
     require_tolerance,
 )
 
@@ -70,3 +81,37 @@ def test_what_is_not_is_refused_with_what_was_wanted_and_what_came(check, messag
 def test_a_count_is_a_whole_number(value) -> None:
     with pytest.raises(TypeError, match="`n` must be an integer"):
         require_count("n", value)
+
+
+@pytest.mark.parametrize(
+    ("check", "kind", "message"),
+    [
+        (lambda: require_counts("w", (3.7, 3)), TypeError, r"`w\[0\]` must be an integer, got 3.7"),
+        (lambda: require_counts("w", (3, 0)), ValueError, r"`w\[1\]` must be at least 1, got 0"),
+        (lambda: require_counts("w", 3), TypeError, "`w` must be a sequence of integers, got 3"),
+        (lambda: require_counts("w", "33"), TypeError, "`w` must be a sequence of integers"),
+        (lambda: require_seed("s", 1.5), TypeError, "`s` must be an integer or a numpy Gen"),
+        (lambda: require_seed("s", -1), ValueError, "`s`"),
+        (lambda: require_flag("f", "yes"), TypeError, "`f` must be True or False, got 'yes'"),
+        (lambda: require_text("t", 5), TypeError, "`t` must be a string, got 5"),
+        (lambda: require_choice("c", "lo", ("low",)), ValueError, "`c`.*'lo'"),
+        (lambda: require_path("p", 5), TypeError, "`p` must be a path, got 5"),
+        (
+            lambda: require_real("X", X * 1j),
+            TypeError,
+            "`X` must hold real numbers, got dtype comp",
+        ),
+        (lambda: require_real("X", np.array(["a"])), TypeError, "`X` must hold numbers, got str"),
+        (lambda: require_instance("r", 5, dict), TypeError, "`r` must be a dict, got 5"),
+        (lambda: require_scale("X", X * 1e160), ValueError, "`X` has a largest entry of 1e.160"),
+        (lambda: require_labels(np.array([1.0, 0.0])), ValueError, "`y`"),
+        (
+            lambda: refuse_masked("X", np.ma.masked_array(X, X > 0)),
+            TypeError,
+            "`X` is a masked array",
+        ),
+    ],
+)
+def test_each_kind_is_refused_by_its_own_check(check, kind, message) -> None:
+    with pytest.raises(kind, match=message):
+        check()

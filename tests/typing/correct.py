@@ -63,3 +63,7 @@ classifier = ib.estimators.GLNLimitClassifier(solver="cvxpy:ECOS", on_inseparabl
 predictions = classifier.fit(X, y).predict(X)
 rows = ib.sweep("gln", {"seed": [0, 1], "cutoffs": ["median", "axes"]}, out="runs/sweep", steps=10)
 optimiser = ib.optim.Momentum(network.parameters(), n_samples=4, loss="logistic")
+
+# Data and gates of one's own: arrays, tensors, lists; whatever has `transform`.
+own = ib.run("gln", X=X, y=y, gating=ib.HyperplaneContexts(2), steps=0)
+ib.run("linear", X=torch.eye(4), y=[1, -1, 1, -1], X_val=None, steps=0)

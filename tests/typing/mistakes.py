@@ -33,6 +33,9 @@ ib.run("gln", device="cude")  # E: arg-type
 ib.run("gln", dtype="float46")  # E: arg-type
 ib.run("gln", hiden_units=3)  # E: call-arg
 ib.run("gln", steps="many")  # E: arg-type
+ib.run("gln", X="digits.npz", y=y)  # E: arg-type
+ib.run("gln", X=X, y=3)  # E: arg-type
+ib.run("gln", gating=contexts)  # E: arg-type
 ib.run("dgn", regime="lasy")  # E: type-var
 
 report = ib.run("gln")

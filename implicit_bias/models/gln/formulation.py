@@ -8,11 +8,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 from ..._doors import door, parameters, result
+from ..._kinds import anything
 from ..._solve import (
     Array,
     ArrayLike,
     GatedDesign,
     MaxMarginProgram,
+    Norm,
+    NormName,
     Solution,
     array_namespace,
     is_torch_array,
@@ -21,9 +24,10 @@ from ..._solve import (
     require_real,
     to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, real_data, solve_limit
+from ...limits.formulation import Solving, real_data, solve_limit
 from ...limits.limit import Limit, UnitsLimit
 from ...limits.literal import constant, max_margin
+from ...limits.normed import NormedFormulation
 from ...limits.predictors import ContextColumns, ContextPredictor, count_units
 
 if TYPE_CHECKING:
@@ -53,9 +57,9 @@ class GLNLimit(UnitsLimit):
         return ContextPredictor(self.zeta)
 
 
-@parameters()
+@parameters(norm=anything)
 @dataclass(frozen=True)
-class SVMGLN(Formulation[GLNLimit]):
+class SVMGLN(NormedFormulation[GLNLimit]):
     """The SVM-GLN program of data in contexts.
 
         minimise  sum_h ||zeta[h]||_F   s.t.   y[n] sum_h <zeta[h, c[n, h]], x[n]> >= 1
@@ -67,6 +71,9 @@ class SVMGLN(Formulation[GLNLimit]):
     ----------
     n_contexts : int, optional
         C; by default one more than the largest context that is given.
+    norm : str or Norm
+        Of zeta as a matrix (H, C D), one row a unit; by default "rows", the sum above: see
+        `solve_gln_svm`.
 
     References
     ----------
@@ -86,13 +93,19 @@ class SVMGLN(Formulation[GLNLimit]):
 
     name: ClassVar[str] = "SVM-GLN"
 
+    OWN: ClassVar[NormName] = "rows"
+
     n_contexts: int | None = None
+    norm: Norm | NormName = "rows"
+
+    def __post_init__(self) -> None:
+        Norm.of(self.norm)
 
     @classmethod
     @door()
     def of(cls, limit: Limit) -> Self:
-        """Return the formulation of as many contexts as a limit has."""
-        return cls(int(limit.zeta.shape[1]))
+        """Return the formulation of as many contexts as a limit has, in its norm."""
+        return cls(int(limit.zeta.shape[1]), limit.norm or "rows")
 
     @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
@@ -128,7 +141,8 @@ class SVMGLN(Formulation[GLNLimit]):
         n_units = program.n_groups
         n_columns = int(program.design.Z.shape[1])
         shape = (n_units, n_columns // n_units, int(program.design.X.shape[1]))
-        return GLNLimit.from_solution(program, solution, shape)
+        norm = Norm.of(self.norm).name
+        return GLNLimit.from_solution(program, solution, shape, norm=norm)
 
     def _literal(
         self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
@@ -144,8 +158,11 @@ class SVMGLN(Formulation[GLNLimit]):
                 for h, unit in enumerate(units)
             ]
         )
-        norms = [cp.norm(unit, "fro") for unit in units]
-        return max_margin(cp.sum(norms), program.y, scores)
+        norm = cp.sum([cp.norm(unit, "fro") for unit in units])
+        if not self.is_own:
+            rows = [cp.reshape(one, (1, n_contexts * X.shape[1]), order="C") for one in units]
+            norm = self._stated(rows)
+        return max_margin(norm, program.y, scores)
 
 
 def checked_contexts(contexts: Array, X: Array, n_contexts: int | None = None) -> tuple[Array, int]:
@@ -175,13 +192,14 @@ def _count(least: int, largest: int, n_contexts: int | None) -> int:
     return int(n_contexts)
 
 
-@door()
+@door(norm=anything)
 def solve_gln_svm(
     X: ArrayLike,
     y: ArrayLike,
     contexts: ArrayLike,
     *,
     n_contexts: int | None = None,
+    norm: Norm | NormName = "rows",
     **solving: Unpack[Solving],
 ) -> GLNLimit:
     """Solve for the limit direction of gradient descent on a two-layer gated linear network.
@@ -196,6 +214,11 @@ def solve_gln_svm(
         Context of each sample in each of H units, in 0 .. C-1.
     n_contexts : int, optional
         C; by default one more than the largest context that is given.
+    norm : str or Norm
+        Of zeta as a matrix (H, C D), one row a unit: "rows", gradient descent on both layers;
+        "linf", sign descent, Signum or Adam without its constant on both; "spectral", Muon on the
+        first layer, as such a matrix, and any of these on the second; "l2", gradient descent on the
+        first and these on the second.
     **solving
         Keywords `solver`, `tol`, `max_iterations`, `progress` and `threads` of
         `ib.limits.Solving`.
@@ -226,4 +249,4 @@ def solve_gln_svm(
     >>> limit.status.name, round(limit.objective, 9)
     ('SOLVED', 0.2)
     """
-    return solve_limit(SVMGLN(n_contexts), X, y, contexts, **solving)
+    return solve_limit(SVMGLN(n_contexts, norm), X, y, contexts, **solving)

@@ -1,0 +1,63 @@
+"""Run what a figure needs, write its rows, and draw it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pandas as pd
+
+import implicit_bias as ib
+
+from .figures import draw
+from .points import points_of, published_points
+from .settings import FIGURES, sweeps_of
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+@click.command()
+@click.argument("name", type=click.Choice(list(FIGURES)))
+@click.option("--full", is_flag=True, help="The published sizes; small ones without it.")
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, exists=True),
+    help="Folder of MNIST's IDX files; scikit-learn's digits without it.",
+)
+@click.option("--folder", type=click.Path(path_type=Path), default="runs/paper", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
+def main(name: str, full: bool, data_dir: Path | None, folder: Path, out: Path, jobs: int) -> None:
+    """Redo figure NAME: its rows and its picture are written below --out.
+
+    Runs that --folder has are not done again, so that what was cut short goes on.
+    """
+    figure = FIGURES[name]
+    data = "digits" if data_dir is None else "mnist"
+    given = {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
+    tables = []
+    for part in sweeps_of(figure, full=full):
+        done = ib.sweep(
+            part.model, part.grid, out=folder / data / part.name, jobs=jobs, progress=True,
+            **given, **part.options,
+        )  # fmt: skip
+        for cell, message in done.failures.items():
+            click.echo(f"{part.name}, cell {cell}: {message}", err=True)
+        tables.append(points_of(done.frame()))
+        if not done.finished:
+            raise SystemExit(130)
+    points = pd.concat([one for one in tables if len(one)], ignore_index=True)
+    out.mkdir(parents=True, exist_ok=True)
+    stem = out / f"paper_{name.replace('-', '_')}_{data}"
+    points.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.6g")
+    published = published_points(figure.of)
+    draw(figure, points, published, data=data).savefig(stem.with_suffix(".png"), dpi=130)
+    keys = ["program", "trainer", "contexts", "hidden_units"]
+    said = ["error_program", "error_network", "inconsistency"]
+    click.echo(
+        points.groupby(keys, dropna=False)[said].mean().to_string(float_format="{:.2%}".format)
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The runs that each figure is made of: small by default, the published sizes in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["FIGURES", "Figure", "Sweep", "sweeps_of"]
+
+# The published recipe, and what brings the same network to its limit.
+PUBLISHED, TO_THE_LIMIT = "constant", {"gln": "annealed", "relu": "smoothed"}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One call of `ib.sweep`.
+
+    Attributes
+    ----------
+    name : str
+        Of its folder.
+    model : str
+    grid, options : mapping
+        Options that vary, and those that do not.
+    """
+
+    name: str
+    model: str
+    grid: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of the paper.
+
+    Attributes
+    ----------
+    title : str
+    of : {"gln", "relu"}
+        Which networks it is of.
+    by : {"cutoffs", "momentum"}
+        The option that its rows of panels differ in.
+    choices : tuple
+        Its value in each of them.
+    """
+
+    title: str
+    of: str
+    by: str
+    choices: tuple[Any, ...]
+
+
+FIGURES: Mapping[str, Figure] = {
+    "gln-2": Figure("figure 2: gated linear networks", "gln", "cutoffs", ("median",)),
+    "relu-3": Figure("figure 3: ReLU networks", "relu", "momentum", (0.9,)),
+    "gln-4": Figure("figure 4: gated linear networks, all", "gln", "cutoffs", ("median", "random")),
+    "relu-5": Figure("figure 5: ReLU networks, all", "relu", "momentum", (0.0, 0.9)),
+}
+SMALL: Mapping[str, Any] = {"hidden_units": [10, 20, 50], "n_train": [500], "seed": [1]}
+FULL: Mapping[str, Any] = {
+    "hidden_units": [10, 20, 50, 100], "n_train": [500, 1000, 2000], "seed": [1, 2, 3],
+}  # fmt: skip
+
+
+def sweeps_of(figure: Figure, *, full: bool) -> Iterator[Sweep]:
+    """Yield the sweeps that a figure needs; figures of the same networks share them."""
+    sizes = FULL if full else SMALL
+    whole: dict[str, Any] = {figure.by: list(figure.choices)}
+    if figure.of == "gln":
+        grid = {**sizes, "contexts": [2, 4], **whole}
+        trainers = {"trainer": [PUBLISHED, TO_THE_LIMIT["gln"]]}
+        yield Sweep("gln", "gln", {**grid, **trainers}, {})
+        yield Sweep("gln-l2", "gln-l2", grid, {"trainer": PUBLISHED})
+        planes = {"hidden_units": [1, 2, 4, 8] if full else [1, 2, 4]}
+        shallow = {**sizes, **planes, "contexts": [2], **whole}
+        yield Sweep("shallow-gln", "shallow-gln", shallow, {"steps": 0})
+        return
+    yield Sweep("relu", "relu", {**sizes, **whole}, {"trainer": PUBLISHED})
+    # Its own steps have no momentum.
+    yield Sweep("relu-to-the-limit", "relu", sizes, {"trainer": TO_THE_LIMIT["relu"]})

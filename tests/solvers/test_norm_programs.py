@@ -1,0 +1,181 @@
+"""Margin programs of any norm: images, bounds that any points prove, equalities, solvers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from solvers import (
+    GatedDesign,
+    GatedRows,
+    MaxMarginProgram,
+    Norm,
+    NormProgram,
+    RelativeMargins,
+    Rows,
+    Settings,
+    Status,
+    certify_norm,
+    solve_norm,
+)
+
+# Least norms under 16 equalities and 24 rows, of eight contexts and six tokens.
+TOKENS = {
+    "l2": 3.14056626, "spectral": 1.96643219, "nuclear": 6.0582586, "linf": 0.65088625,
+    "l1": 16.9135391,
+}  # fmt: skip
+NORMS = (*TOKENS, "rows", "columns", "largest-row", "largest-column")
+every_norm = pytest.mark.parametrize("name", NORMS)
+
+
+def tokens() -> tuple[Rows, Rows]:
+    """Margins and equalities of next tokens: each context allows three of six, at given odds."""
+    rng = np.random.default_rng(0)
+    contexts, margins, equal = rng.normal(size=(8, 10)), [], []
+    for h in contexts:
+        allowed = rng.choice(6, 3, replace=False)
+        rng.uniform(0.2, 1, 3)
+        for token in range(6):
+            difference = np.eye(6)[allowed[0]] - np.eye(6)[token]
+            if token not in allowed:
+                margins.append(np.outer(difference, h))
+            elif token != allowed[0]:
+                equal.append(np.outer(difference, h))
+    return Rows(np.array(margins)), Rows(np.array(equal))
+
+
+def images() -> dict[str, Rows | GatedRows | RelativeMargins]:
+    rng = np.random.default_rng(1)
+    X, Z, y = rng.normal(size=(9, 4)), rng.normal(size=(9, 3)), np.sign(rng.normal(size=9))
+    design = MaxMarginProgram(GatedDesign(X, Z, np.arange(3)), y)
+    labels = rng.integers(0, 3, 9)
+    return {
+        "rows": Rows(rng.normal(size=(9, 3, 4))),
+        "gated": GatedRows(design, (3, 4)),
+        "classes": RelativeMargins(X, labels, 3),
+        "classes behind gates": RelativeMargins(X, labels, 3, Z[:, :2]),
+    }
+
+
+@pytest.mark.parametrize("name", images())
+def test_an_image_its_adjoint_its_gram_matrix_and_its_standard_form_are_one_map(name) -> None:
+    image, rng = images()[name], np.random.default_rng(2)
+    size = int(np.prod(image.shape))
+    B, lam = rng.normal(size=image.shape), rng.uniform(size=image.n_rows)
+    rows = np.stack([image.scores(e.reshape(image.shape)) for e in np.eye(size)], axis=1)
+    assert image.scores(B) == pytest.approx(rows @ B.ravel())
+    assert image.adjoint(lam).ravel() == pytest.approx(lam @ rows)
+    assert image.gram(lam) == pytest.approx((rows * lam[:, None]).T @ rows)
+    standard = image.standard()
+    J = int(standard.design.Z.shape[1])
+    assert standard.margins(B.reshape(J, -1)) == pytest.approx(image.scores(B))
+    assert standard.dual_blocks(lam).reshape(image.shape) == pytest.approx(image.adjoint(lam))
+    # Sizes of terms: no less than any sum of them with other signs.
+    assert (image.absolute().scores(np.abs(B)) >= np.abs(image.scores(B)) - 1e-12).all()
+    assert (image.absolute().adjoint(lam) >= np.abs(image.adjoint(lam)) - 1e-12).all()
+    assert image.over(4.0).scores(B) == pytest.approx(image.scores(B) / 4)
+    assert image.over(4.0).largest() == image.largest() / 4
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_programs_with_equalities_have_the_optima_of_cvxpy(name) -> None:
+    A, E = tokens()
+    assert (A.n_rows, E.n_rows) == (24, 16)
+    for equalities in (E, Rows(np.concatenate([E.matrix, E.matrix[:3] + E.matrix[1:4]]))):
+        program = NormProgram(A, Norm.of(name), equalities)
+        found = solve_norm(program, settings=Settings(tol=5e-8)).require()
+        assert found.certificate.objective == pytest.approx(TOKENS[name], rel=6e-8)
+        assert np.abs(equalities.scores(found.primal)).max() < 1e-9
+        if name in ("l1", "linf"):
+            vertex = solve_norm(program, solver="highs").require()
+            assert vertex.certificate.objective == pytest.approx(TOKENS[name], rel=1e-8)
+    of_cvxpy = solve_norm(NormProgram(A, Norm.of(name), E), solver="cvxpy:CLARABEL")
+    assert of_cvxpy.certificate.objective == pytest.approx(TOKENS[name], rel=1e-6)
+
+
+def test_the_sign_of_the_multipliers_of_equalities_matters() -> None:
+    A, E = tokens()
+    program = NormProgram(A, Norm.of("spectral"), E)
+    found = solve_norm(program).require()
+    wrong = certify_norm(program, found.primal, found.dual, -found.equality_dual)
+    assert wrong.dual_objective < 0.9 * found.certificate.dual_objective
+
+
+@every_norm
+def test_any_points_bracket_the_optimum(name) -> None:
+    A, E = tokens()
+    rng = np.random.default_rng(3)
+    for equalities in (None, E):
+        program = NormProgram(A, Norm.of(name), equalities)
+        found = solve_norm(program, settings=Settings(tol=1e-6)).require()
+        for size in (1e-3, 0.1, 1.0):
+            noise = size * np.abs(found.primal).max() * rng.normal(size=A.shape)
+            if equalities is not None:
+                basis = np.linalg.svd(E.flat)[2][16:]  # of the zeros of E
+                noise = (basis.T @ (basis @ noise.ravel())).reshape(A.shape)
+            lam = found.dual * np.exp(size * rng.normal(size=A.n_rows))
+            nu = found.equality_dual * (1 + size)
+            proved = certify_norm(program, found.primal + noise, lam, nu)
+            assert proved.dual_objective <= found.certificate.objective
+            assert proved.objective >= found.certificate.dual_objective
+            assert proved.dual_objective > 0
+        # The bounds do not depend on the scale of the points.
+        scaled = certify_norm(
+            program, 1e-9 * found.primal, 1e9 * found.dual, 1e9 * found.equality_dual
+        )
+        assert scaled.gap == pytest.approx(found.certificate.gap, abs=1e-12)
+
+
+def test_coefficients_off_the_equalities_are_charged() -> None:
+    A, E = tokens()
+    program = NormProgram(A, Norm.of("l2"), E)
+    found = solve_norm(program).require()
+    off = found.primal + 1e-5 * E.matrix[0]
+    proved = certify_norm(program, off, found.dual, found.equality_dual)
+    assert proved.objective > found.certificate.objective * (1 + 1e-6)
+    free = certify_norm(replace(program, equalities=None), off)
+    assert proved.objective > free.objective * (1 + 1e-6)
+
+
+@every_norm
+def test_the_solvers_agree(name) -> None:
+    image = images()["classes"]
+    assert isinstance(image, RelativeMargins)
+    image = replace(image, X=image.X + 3 * np.eye(3, 4)[image.labels])
+    program = NormProgram(image, Norm.of(name))
+    found = solve_norm(program).require()
+    other = solve_norm(program, solver="cvxpy:CLARABEL", settings=Settings(tol=1e-6)).require()
+    assert found.certificate.objective == pytest.approx(other.certificate.objective, rel=2e-6)
+    assert found.solver == "interior-point" and found.iterations > 0
+
+
+def test_units_of_matrices_are_summed_and_compared() -> None:
+    image = images()["classes behind gates"]
+    optima = []
+    for name in ("sum-nuclear", "max-spectral", "units", "largest-unit", "l2", "linf"):
+        program = NormProgram(image, Norm.of(name))
+        found = solve_norm(program)
+        if found.status is Status.NOT_SEPARABLE:
+            pytest.fail("the data are to be separable")
+        assert found.require().certificate.gap <= 1e-8
+        other = solve_norm(program, solver="cvxpy:CLARABEL", settings=Settings(tol=1e-5))
+        assert other.certificate.objective == pytest.approx(found.certificate.objective, rel=1e-5)
+        optima.append(found.certificate.objective)
+    assert optima[0] > optima[1] and optima[2] > optima[3]
+    with pytest.raises(ValueError, match="`solver` 'interior-point' takes no norm 'max-nuclear'"):
+        solve_norm(NormProgram(image, Norm.of("max-nuclear")), solver="interior-point")
+
+
+def test_many_margins_need_no_matrix_of_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 12))
+    labels = np.argmax(X[:, :6], axis=1)
+    X[np.arange(900), labels] += 1
+    image = RelativeMargins(X, labels, 6)
+    found = {name: solve_norm(NormProgram(image, Norm.of(name))) for name in ("linf", "spectral")}
+    for name, one in found.items():
+        assert one.require().certificate.gap <= 1e-8, name
+        norm = Norm.of(name).value(one.primal)
+        assert norm / image.scores(one.primal).min() == pytest.approx(one.certificate.objective)
