@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from ..data.arrays import Floats
@@ -97,8 +98,9 @@ def solve_margins(
             decrement = float(slope @ step)
             if decrement <= 1e-4 * n * barrier:
                 break
-            inside = np.min(np.where(step < 0, -lam / np.minimum(step, -1e-300), np.inf))
-            size = min(potential.step_to_the_edge(z, signed.T @ step), 0.9 * float(inside))
+            falling = step < 0
+            inside = float(np.min(-lam[falling] / step[falling], initial=np.inf))
+            size = min(potential.step_to_the_edge(z, signed.T @ step), 0.9 * inside)
             size = _searched(value, lam, step, size, decrement)
             if size == 0.0:
                 break
@@ -111,7 +113,7 @@ def solve_margins(
 
 
 def infeasibility(
-    signs: Floats, features: Floats, y: Floats, margin: float | None
+    signs: NDArray[np.int_], features: Floats, y: Floats, margin: float | None
 ) -> Floats | None:
     """Return multipliers that prove no coefficients of these signs to exist; None without any.
 

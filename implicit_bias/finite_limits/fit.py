@@ -6,10 +6,12 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._doors import door, result
 from .._kinds import anything, count, one_of
@@ -36,7 +38,7 @@ from ..limits.predictors import (
 from ..limits.result import Result
 from .descent import has_proximal, solve_proximal
 from .losses import FIT_LOSSES
-from .newton import solve_barrier, solve_box, solve_l2_ball, solve_ridge
+from .newton import solve_barrier, solve_box, solve_groups, solve_l2_ball, solve_ridge
 from .problem import FitProblem
 from .regularisers import Ball, Barrier, Interpolation, Penalty, Regulariser, Ridge
 from .rows import RowsProgram, solve_rows
@@ -45,6 +47,9 @@ __all__ = ["FitLimitCertificate", "FitLimit", "solve_adamw", "solve_fit", "solve
 
 EPS = float(np.finfo(np.float64).eps)
 _LIVE = 1e-6  # slack of a dual norm below which a unit counts as live
+# Samples for each coefficient from which one unknown a coefficient is less work, and coefficients
+# up to which it is tried where the samples' method does not come through.
+_TALL, _MOST_COEFFICIENTS = 2.0, 4000
 _FELT = 1e-6  # share of the loss at 0 that a ball's constraint must cost to first order
 
 
@@ -704,6 +709,10 @@ def _by_rows(
         bound = float(problem.y @ r) * regulariser.scale(problem.adjoint(r))
         return max(_ratio(size - bound, size), missing / float(np.linalg.norm(problem.y)))
 
+    by_groups = partial(_by_groups, problem, regulariser, group, tol)
+    n, m = len(problem.y), columns.shape[1] * inputs.shape[1]
+    if not interpolating and n > _TALL * m:
+        return by_groups()
     found = solve_rows(program, gap, tol=tol / 30, max_iterations=max_iterations, start=start)
     r, t = found.r, found.t
     # Units whose dual norm stays clear of the penalty are 0, not small.
@@ -713,7 +722,38 @@ def _by_rows(
         trial = np.where(slack > share, 0.0, t)
         if gap(r, trial) <= max(best * (1 + 1e-3), tol / 30):
             t, best = trial, gap(r, trial)
+    if best > tol and not interpolating and m <= _MOST_COEFFICIENTS:
+        other = by_groups()
+        if _certificate(problem, regulariser, *other[:2]).gap < best:
+            return other
     return read(r, t), r, "interior point in the rows", found.iterations
+
+
+def _by_groups(
+    problem: FitProblem, regulariser: Penalty, group: NDArray[np.int64], tol: float
+) -> tuple[Floats, Floats, str, int]:
+    """Solve a group penalty with one unknown a coefficient."""
+    A = problem.matrix()
+    of_each = np.repeat(group, A.shape[1] // len(group))
+
+    def multipliers(zeta: Floats) -> Floats:
+        return problem.loss.multipliers(problem.scores(zeta), problem.y)
+
+    def gap(w: Floats) -> float:
+        zeta = w.reshape(problem.shape)
+        return _certificate(problem, regulariser, zeta, multipliers(zeta)).gap
+
+    w, steps = solve_groups(A, problem.y, problem.loss, regulariser.lam, of_each, gap, tol=tol / 30)
+    r = multipliers(w.reshape(problem.shape))
+    V = (A.T @ r) ** 2
+    slack = 1 - np.sqrt(np.bincount(of_each, V)) / regulariser.lam
+    best = gap(w)
+    for share in (1e-3, 1e-5, _LIVE):
+        trial = np.where(slack[of_each] > share, 0.0, w)
+        if gap(trial) <= max(best * (1 + 1e-3), tol / 30):
+            w, best = trial, gap(trial)
+    zeta = w.reshape(problem.shape)
+    return zeta, multipliers(zeta), "Newton on the groups", steps
 
 
 # Certificates

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
 from ..data.arrays import Floats
 from .losses import MeanLoss
 
-__all__ = ["solve_barrier", "solve_box", "solve_l2_ball", "solve_ridge"]
+__all__ = ["solve_barrier", "solve_groups", "solve_box", "solve_l2_ball", "solve_ridge"]
 
 _STEPS, _HALVINGS = 200, 50
-_STAGE = 0.1
+_STAGE, _STAGES = 0.1, 16
 
 
 def solve_ridge(
@@ -43,24 +44,25 @@ def solve_ridge(
 def solve_l2_ball(A: Floats, y: Floats, loss: type[MeanLoss], radius: float) -> tuple[Floats, int]:
     """Minimise ``F(A w)`` over ``||w|| <= radius``: a ridge whose weight makes it so long."""
     size = float(np.linalg.norm(A.T @ loss.multipliers(np.zeros_like(y), y)))
-    state = {"w": np.zeros(A.shape[1]), "steps": 0}
+    found, steps = np.zeros(A.shape[1]), 0
 
     def excess(log_lam: float) -> float:
-        w, steps = solve_ridge(A, y, loss, float(np.exp(log_lam)), state["w"])  # type: ignore[arg-type]
-        state["w"], state["steps"] = w, state["steps"] + steps
-        return float(np.log(np.linalg.norm(w) / radius))
+        nonlocal found, steps
+        found, more = solve_ridge(A, y, loss, float(np.exp(log_lam)), found)
+        steps += more
+        return float(np.log(np.linalg.norm(found) / radius))
 
     if size == 0:
-        return np.zeros(A.shape[1]), 0
+        return found, 0
     most = float(np.log(size / radius))  # lam ||w|| <= ||V||
     least = most - 3
     while excess(least) < 0:
         if least < most - 40:  # the constraint does not bind
-            return np.asarray(state["w"]), int(state["steps"])
+            return found, steps
         least -= 5
     root = brentq(excess, least, most + 1e-6, xtol=1e-14, rtol=1e-14)
-    w, steps = solve_ridge(A, y, loss, float(np.exp(root)), state["w"])  # type: ignore[arg-type]
-    return w, int(state["steps"]) + steps
+    w, more = solve_ridge(A, y, loss, float(np.exp(root)), found)
+    return w, steps + more
 
 
 def solve_barrier(
@@ -110,7 +112,7 @@ def solve_box(
         left = 2 * m * mu + radius * float(np.abs(missed).sum())
         # Of a ball that does not bind the least loss may be 0.
         least, stalled = (left, 0) if left < least / 2 else (least, stalled + 1)
-        if left <= tol * max(loss.value(f, y), 1e-3 * tol * at_zero) or stalled > 5 or mu == 0:
+        if left <= tol * max(loss.value(f, y), 1e-3 * tol * at_zero) or stalled > 25 or mu == 0:
             break
         weight = loss.curvature(f, y)
         H = (A * weight[:, None]).T @ A + np.diag(high / up + low / down)
@@ -135,6 +137,70 @@ def solve_box(
         if a < 1e-10:
             break
     return w, steps
+
+
+def solve_groups(
+    A: Floats,
+    y: Floats,
+    loss: type[MeanLoss],
+    lam: float,
+    group: NDArray[np.int64],
+    gap: Callable[[Floats], float],
+    *,
+    tol: float,
+) -> tuple[Floats, int]:
+    """Minimise ``F(A w) + lam sum_h ||w_h||`` by Newton's method on ``sqrt(||w_h||^2 + d^2)``.
+
+    As d falls; `group` (m,) names the group of every coefficient. One unknown a coefficient: for
+    more samples than these, and penalties so small that multipliers of the samples are far from 0
+    while those of the groups are near it. At every d the loss's multipliers are feasible.
+    """
+    n_groups, m = int(group.max()) + 1, A.shape[1]
+    V = A.T @ loss.multipliers(np.zeros_like(y), y)
+    curved = float(np.mean(np.sum(A**2, axis=0)) * np.max(loss.curvature(np.zeros_like(y), y)))
+    w, steps = np.zeros(m), 0
+    width = float(np.linalg.norm(V)) / max(curved, 1e-300)
+    same = group[:, None] == group[None, :]
+    best = (gap(w), w)
+    for _ in range(_STAGES):
+
+        def size(w: Floats, d: float = width) -> Floats:
+            return np.sqrt(np.bincount(group, w**2, minlength=n_groups) + d**2)
+
+        def value(w: Floats, size: Callable[[Floats], Floats] = size) -> float:
+            return loss.value(A @ w, y) + lam * float(size(w).sum())
+
+        before = value(w)
+        for _ in range(_STEPS):
+            steps += 1
+            f, rho = A @ w, size(w)[group]
+            slope = lam * w / rho - A.T @ loss.multipliers(f, y)
+            H = (A * loss.curvature(f, y)[:, None]).T @ A
+            H -= np.where(same, lam * np.outer(w, w) / rho**3, 0.0)
+            H[np.diag_indices(m)] += lam / rho
+            dw = _factor(H)(-slope)
+            decrement = -float(slope @ dw)
+            t, after = 1.0, before
+            for _ in range(_HALVINGS):
+                after = value(w + t * dw)
+                if after <= before - 1e-4 * t * decrement:
+                    break
+                t /= 2
+            else:  # values no longer tell steps apart
+                if decrement <= 1e-10 * abs(before) and gap(w + dw) < gap(w):
+                    w = w + dw
+                    continue
+                break
+            w, before = w + t * dw, after
+            if decrement <= 1e-15 * abs(before):
+                break
+        found = gap(w)
+        if found < best[0]:
+            best = (found, w)
+        if found <= tol:
+            break
+        width *= _STAGE
+    return best[1], steps
 
 
 def _newton(

@@ -64,6 +64,7 @@ class FitProblem:
         require_scale("X", inputs)
         targets = _targets(y, len(inputs), loss)
         n, D = inputs.shape
+        shape: tuple[int, ...]
         if gates is None:
             if n_contexts is not None:
                 raise ValueError("`n_contexts` are those of `gates`, which are missing")
@@ -100,13 +101,9 @@ class FitProblem:
         if not self.several:
             blocks = zeta.reshape(len(self.group), -1)
             return np.asarray(np.sum(self.columns * (self.X @ blocks.T), axis=1))
-        blocks = zeta.reshape(len(self.group), self.y.shape[1], -1)
-        return np.asarray(
-            sum(
-                z[:, None] * (self.X @ block.T)
-                for z, block in zip(self.columns.T, blocks, strict=True)
-            )
-        )
+        several = zeta.reshape(len(self.group), self.y.shape[1], -1)
+        pairs = zip(self.columns.T, several, strict=True)
+        return np.asarray(sum(z[:, None] * (self.X @ block.T) for z, block in pairs))
 
     def adjoint(self, r: Floats) -> Floats:
         """Return ``V(r) = sum_n r_n (gradient of the scores of n)``, in the shape of zeta."""
@@ -137,7 +134,7 @@ def _targets(y: Any, n: int, loss: str) -> Floats:
         require_finite("y", targets)
         if np.any(targets < 0) or np.any(np.abs(targets.sum(axis=1) - 1) > 1e-8):
             raise ValueError("`y` must have rows of shares in [0, 1] with sum 1")
-        return targets / targets.sum(axis=1, keepdims=True)
+        return np.asarray(targets / targets.sum(axis=1, keepdims=True))
     if loss == "squared" and targets.ndim == 2:
         require_shape("y", targets, (n, targets.shape[1]), ONE_LABEL)
     else:

@@ -59,7 +59,7 @@ class RowsProgram:
             return self.y
         if self.loss is Logistic:
             q = len(r) * self.y * r
-            return self.y * (np.log1p(-q) - np.log(q))
+            return np.asarray(self.y * (np.log1p(-q) - np.log(q)))
         return self.y - len(r) * r
 
     def stiffness(self, r: Floats) -> Floats:
@@ -172,9 +172,9 @@ class _System:
     def direction(self, mu: float, correction: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the step (dr, dt, ds) to ``t s = mu``, less second-order products."""
         wanted = (mu - correction) / self._t - self._s + self.slack
-        dt = np.linalg.solve(self._coupling, wanted + 2 * self._P.T @ self.residual)
+        dt: Floats = np.linalg.solve(self._coupling, wanted + 2 * self._P.T @ self.residual)
         dr = self._solve(self.residual - self._U @ dt)
-        return dr, dt, -2 * self._U.T @ dr - self.slack
+        return dr, np.asarray(dt), np.asarray(-2 * self._U.T @ dr - self.slack)
 
     def _solve(self, right: Floats) -> Floats:
         d = self._d if right.ndim == 1 else self._d[:, None]

@@ -268,7 +268,9 @@ class DecayOptions(Options):
     """Weight decay, which makes limits finite."""
 
     weight_decay: float = option(
-        0.0, "Decay lam of all weights, lam ||w||^2 / 2 in the loss; makes the limit finite."
+        0.0,
+        "Decay lam of all weights, lam ||w||^2 / 2 in the loss; makes the limit finite.",
+        least=0,
     )
     decoupled: bool = option(
         False, "Decay beside the step, as of AdamW: with sign, signum, adam, muon and others."

@@ -231,7 +231,10 @@ MEASURED: tuple[Quantity, ...] = (
     ),
     _KKT_RESIDUAL,
     _column(
-        "norm", "norm of the coefficients", "Norm that the trainer induces on them.", type="string"
+        "norm",
+        "norm that the trainer induces",
+        "Norm on the coefficients of the network that its trainer's steps induce.",
+        type="string",
     ),
     _column(
         "certified_ratio",

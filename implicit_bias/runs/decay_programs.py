@@ -156,6 +156,8 @@ def _ball(lam: float, layers: Layers, options: Any) -> DecayProgram:
         plain = {"spectral": "l2"}.get(norm, norm)  # of one row
         return DecayProgram(plain, None, 1 / lam, None, theorem, XIE, options.loss)
     below, last = own.norms_of(2)
+    if not layers.gated and (below, last) == ("spectral", "spectral"):
+        return DecayProgram("l2", None, 1 / lam**2, None, theorem, XIE, options.loss)
     if (
         layers.gated
         and last == "linf"
@@ -166,5 +168,5 @@ def _ball(lam: float, layers: Layers, options: Any) -> DecayProgram:
         return DecayProgram(below, None, 1 / lam**2, n_contexts, theorem, XIE, options.loss)
     raise ValueError(
         f"no ball is known of the trainer {trainer!r} and these layers: take sign, signum or adam "
-        "with gated units, muon with frelu, or --model linear"
+        "with gated units, muon with frelu, spectral with linear layers"
     )

@@ -33,8 +33,17 @@ __all__ = ["decayed_programs", "decays", "run_decayed"]
 
 
 def decays(options: Any) -> bool:
-    """Return whether options ask for weight decay."""
-    return bool(getattr(options, "weight_decay", 0.0))
+    """Return whether options ask for weight decay.
+
+    Raises
+    ------
+    ValueError
+        If they ask for decoupled decay, and for none.
+    """
+    found = bool(getattr(options, "weight_decay", 0.0))
+    if not found and getattr(options, "decoupled", False):
+        raise ValueError("`decoupled` is a form of weight decay: give `--weight-decay`")
+    return found
 
 
 def run_decayed(setup: SampleSetup, parts: Parts) -> Report:

@@ -92,7 +92,7 @@ def norms_finding(
     others = {one.induced.norm: one for one in every.values() if one.lower > 0}
     rows = (
         ("norm of the layers", " | ".join(dict.fromkeys(own.layers))),
-        ("norm of the coefficients", own.induced.described),
+        *lines({"norm": own.induced.described}, "norm"),
         ("its program", _standing(own)),
         ("its optimum", _interval(own)),
         *lines(cells, "margin_ratio", "certified_ratio", "kkt_ratio"),

@@ -104,7 +104,7 @@ def _sizes(norm: Norm, blocks: Tensor) -> Tensor:
     if norm.inside == "l2" or 1 in blocks.shape[2:]:
         found: Tensor = torch.linalg.matrix_norm(blocks)
         return found
-    values = torch.linalg.svdvals(blocks)
+    values: Tensor = torch.linalg.svdvals(blocks)
     return values[..., 0] if norm.inside == "spectral" else values.sum(dim=-1)
 
 
@@ -113,8 +113,9 @@ def _within(norm: Norm, blocks: Tensor) -> Tensor:
     if norm.blocks == "entries":
         return blocks.sign()
     if norm.inside == "l2" or 1 in blocks.shape[2:]:
-        sizes = torch.linalg.matrix_norm(blocks, keepdim=True)
+        sizes: Tensor = torch.linalg.matrix_norm(blocks, keepdim=True)
         return blocks / torch.where(sizes > 0, sizes, 1.0)
+    U: Tensor
     U, values, W = torch.linalg.svd(blocks, full_matrices=False)
     if norm.inside == "spectral":
         kept = (values > RANGE * values[..., :1]).to(blocks)

@@ -106,6 +106,16 @@ def _per_cent(shares: pd.Series) -> str:
     return least if least == most else f"{least} - {most}"
 
 
+def test_what_batches_and_constants_change_of_optimisers() -> None:
+    for row in rows("optimisers").itertuples():
+        line = [
+            row.optimiser,
+            row.change,
+            *(f"{one:.3f}" for one in (row.linf, row.l2, row.spectral)),
+        ]
+        assert_has("norms-of-optimisers.md", line)
+
+
 def test_heads_by_descent_beside_their_limits() -> None:
     frame = rows("heads_descent")
     assert (frame.status == "SOLVED").all()

@@ -335,3 +335,18 @@ def test_cvxpy_stops_where_the_rows_do_not() -> None:
     limit = solve_fit(X, Y, GATES, penalty=1e-3).require()
     found = limit.bounds_of(problem.var_dict["zeta"].value, X, Y, GATES)
     assert isinstance(problem.objective, cp.Minimize) and limit.gap < found.gap
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs_are_solved_at_every_penalty(seed) -> None:
+    """Noisy labels and small penalties too, where multipliers of samples stay far from 0."""
+    rng = np.random.default_rng(seed)
+    n, D, H = (int(rng.integers(low, high)) for low, high in ((20, 300), (1, 12), (1, 8)))
+    inputs = rng.normal(size=(n, D)) * 10 ** rng.uniform(-1, 1, size=D)
+    gates = (rng.normal(size=(n, H)) > 0).astype(float)
+    gates[:, 0] = 1
+    targets = inputs[:, 0] + rng.choice([0, 0.5, 3]) * rng.normal(size=n)
+    for loss, y in (("logistic", np.sign(targets)), ("squared", targets)):
+        for penalty in 10 ** rng.uniform(-7, -0.5, size=2):
+            limit = solve_fit(inputs, y, gates, loss=loss, penalty=penalty).require()
+            assert limit.gap_of(limit.zeta, inputs, y, gates) < 1e-5

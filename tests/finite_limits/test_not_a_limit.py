@@ -110,14 +110,32 @@ def test_polar_steps_end_at_the_interpolant_of_least_norm_in_every_norm() -> Non
     np.testing.assert_allclose(W, (np.linalg.pinv(X) @ Y).T, atol=5e-3)
 
 
-def test_adamw_is_not_adam_with_an_l2_penalty_however_small_the_decay() -> None:
+def test_adamw_is_not_adam_with_an_l2_penalty() -> None:
+    X, y = separable()
+    adamw = solve_adamw(X, y, weight_decay=0.1, eps=1e-8).require().zeta
+    ridge = solve_fit(X, y, penalty=0.1, norm="ridge").require().zeta
+    assert cosine(adamw, ridge) < 0.97
+    largest = [(y * (X @ w)).min() / np.abs(w).max() for w in (adamw, ridge)]
+    assert largest[0] > 1.5 * largest[1] > 0
+
+
+def test_adamw_of_a_fixed_eps_has_the_margin_of_l2_as_the_decay_goes_to_0() -> None:
+    """Slopes fall below eps, where the barrier is a ridge; without eps the margin is l_inf's."""
+    X, y = separable()
+    margin = ib.solve_linear_svm(X, y).zeta
+    decays = (0.1, 1e-3, 1e-5)
+    found = [solve_adamw(X, y, weight_decay=lam, eps=1e-8).require().zeta for lam in decays]
+    near = [cosine(w, margin) for w in found]
+    assert near == sorted(near) and near[0] < 0.99 < 0.997 < near[-1]
+    assert np.abs(found[-1]).max() * 1e-5 < 1e-3  # far inside of the box
+    box = solve_fit(X, y, radius=10.0, norm="linf").require().zeta
+    assert cosine(box, margin) < near[0] + 0.005 and np.abs(box).max() == pytest.approx(10)
+
+
+def separable() -> tuple[Floats, Floats]:
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(12, 20)), np.sign(rng.normal(size=12))
-    for lam in (1e-1, 1e-3, 1e-5):
-        adamw = solve_adamw(X, y, weight_decay=lam, eps=1e-8).zeta
-        ridge = solve_fit(X, y, penalty=lam, norm="ridge").require().zeta
-        cosine = adamw @ ridge / np.linalg.norm(adamw) / np.linalg.norm(ridge)
-        assert cosine < 0.97
-    # As the decay goes to 0 one tends to the margin in l_inf, the other to that in l2.
-    margin = ib.solve_linear_svm(X, y)
-    assert ridge @ margin.zeta > 0.999 * np.linalg.norm(ridge) * np.linalg.norm(margin.zeta)
+    return rng.normal(size=(12, 20)), np.sign(rng.normal(size=12))
+
+
+def cosine(a: Floats, b: Floats) -> float:
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))

@@ -115,6 +115,30 @@ def test_decay_that_a_trainer_has_not_is_refused(own, message) -> None:
         ib.TrainingSettings(**own)
 
 
+@pytest.mark.parametrize("trainer", ["constant", "signum"])
+def test_a_run_with_decay_resumes_to_the_bit(trainer, tmp_path) -> None:
+    decay = "coupled" if trainer == "constant" else "decoupled"
+    settings = ib.TrainingSettings(
+        trainer=trainer, schedule=((60, 0.05),), batch_size=0, weight_decay=0.3, decay=decay
+    )
+
+    def stop(step: int, n_steps: int, log_loss: float) -> None:
+        if step >= 25:
+            raise StopIteration
+
+    ends = []
+    for callback in (None, stop):
+        network, state = ib.FReLU(8, 6, random_state=0), tmp_path / f"run-{callback is None}"
+        own = {"settings": settings, "state": state}
+        ib.train(network, X, Y, GATES, callback=callback, **own)
+        if callback is not None:
+            network = ib.FReLU(8, 6, random_state=0)
+            ib.train(network, X, Y, GATES, resume=True, **own)
+        ends.append([w.detach().numpy().copy() for w in network.parameters()])
+    for one, other in zip(*ends, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 # Runs
 
 
@@ -160,8 +184,10 @@ def test_a_run_with_decoupled_decay_uses_its_ball() -> None:
         ("linear", {"loss": "exponential"}, "`loss` 'exponential'"),
         ("linear", {"decoupled": True, "trainer": "constant", "batch_size": 0}, "leave it out"),
         ("gln", {"decoupled": True, "trainer": "muon"}, "no ball is known"),
+        ("linear", {"weight_decay": 0.0, "decoupled": True}, "give `--weight-decay`"),
+        ("linear", {"weight_decay": -1.0}, "weight_decay"),
     ],
 )
 def test_what_is_not_predicted_is_refused_before_long_work(model, own, message) -> None:
     with pytest.raises(ValueError, match=message):
-        ib.run(model, weight_decay=0.1, n_train=30, n_val=20, **own)
+        ib.run(model, **{"weight_decay": 0.1, "n_train": 30, "n_val": 20} | own)

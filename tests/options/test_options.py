@@ -47,6 +47,7 @@ OTHER = {
     "cutoffs": "axes",
     "data": "orthants",
     "data_dir": "{mnist}",
+    "decoupled": "",
     "depth": "4",
     "device": "cuda:77",
     "dtype": "float32",
@@ -86,6 +87,7 @@ OTHER = {
     "trunk": "random",
     "trunk_steps": "20",
     "upper_units": "5",
+    "weight_decay": "0.05",
 }
 REPORTED = (0, 3, 4, 5)
 WITH = {
@@ -103,11 +105,16 @@ WITH = {
     "loss": "--learning-rate 0.0001",
     "data_dir": "--data mnist --n-train 90",
     "trainer": "--batch-size 0",
+    "decoupled": "--weight-decay 2 --trainer spectral",
     "upper_units": "--depth 3",
 }
 
 # Options of one kind of gates or of one regime, which others refuse.
 NEEDS = {
+    ("deep-linear", "decoupled"): "--depth 2",
+    ("deep-linear", "weight_decay"): "--depth 2",
+    ("frelu", "decoupled"): "--trainer sign",
+    ("gln", "decoupled"): "--trainer sign",
     ("dgn", "contexts"): "--gating contexts",
     ("dgn", "gate_rate"): "--gating random",
     ("dgn", "output_scales"): "--regime lazy",
