@@ -164,6 +164,10 @@ if hasattr(network, "gradient_factors"):
             "ShallowGLN": ("3, [[0], [1]]", "np.array([[0], [1], [0]])"),
             "networks.BalancedReLU": ("3, 2", "None"),
             "networks.DeepGLN": ("3, widths=(2,), n_contexts=2", "np.zeros((3, 2), dtype=int)"),
+            "networks.ColumnGLN": ("3, np.eye(2, dtype=int)", "np.eye(3, 2, dtype=int)"),
+            "networks.CopiedUnits": (
+                "ib.FReLU(3, 4, n_outputs=2), copies=2", "np.ones((3, 2))"
+            ),
             "networks.DeepReLU": ("3, (2, 2)", "None"),
             "networks.GDLN": ("3, 2", "np.ones((3, 2))"),
             "networks.ResidualReLU": ("3, 3, n_layers=3", "None"),

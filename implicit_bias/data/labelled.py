@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._doors import door, parameters
-from .._kinds import anything, sequence, series, signed
+from .._kinds import sequence, series, signed
 from .._shown import Shown
 from .._solve import require_real, require_shape
 from .arrays import Floats
@@ -87,14 +88,26 @@ class ClassDataset(Shown):
             named = [f"{first}-{last}"]
         return self._described("classes " + ", ".join(named))
 
-    @door(labels=anything)
-    def rows(self, labels: ArrayLike) -> Floats:
-        """Return labels (n,) as rows (n, K) with a one at each sample's class, else zeros.
+    def rows(self, part: Literal["train", "val"]) -> Floats:
+        """Return the labels of a part as rows (n, K) with a one at each sample's class, else zeros.
 
         They are what a network with a score a class is trained on.
+
+        Raises
+        ------
+        ValueError
+            If there is no such part.
+
+        Examples
+        --------
+        >>> data = ib.datasets.ClassDataset("toy", np.eye(2), [5, 7], np.eye(2), [7, 7], "points")
+        >>> data.rows("val").tolist()
+        [[0.0, 1.0], [0.0, 1.0]]
         """
-        known = np.asarray(labels)
-        rows: Floats = (known[:, None] == np.array(self.classes)).astype(np.float64)
+        if part not in ("train", "val"):
+            raise ValueError(f"`part` must be 'train' or 'val', got {part!r}")
+        labels = self.labels_train if part == "train" else self.labels_val
+        rows: Floats = (labels[:, None] == np.array(self.classes)).astype(np.float64)
         return rows
 
     @door(label=signed)

@@ -144,9 +144,29 @@ class MulticlassLimit(MaxMarginResult):
         """(1,) booleans: whether there are coefficients that are not 0."""
         return self.unit_norms > 0
 
+    @door()
     def norm_of(self, zeta: ArrayLike) -> float:
-        """Return the norm of coefficients in the shape of `zeta`, a network's for instance."""
-        return Norm.of(self.norm).value(np.asarray(to_numpy(zeta), dtype=np.float64))
+        """Return the norm of coefficients in the shape of `zeta`, a network's for instance.
+
+        Raises
+        ------
+        ValueError
+            If they have another shape.
+
+        Examples
+        --------
+        >>> limit = ib.limits.solve_multiclass_svm(np.eye(3), [0, 1, 2], norm="spectral")
+        >>> limit.norm_of(np.diag([1.0, 2.0, 3.0]))
+        3.0
+        """
+        require_real("zeta", zeta)
+        given = np.asarray(to_numpy(zeta), dtype=np.float64)
+        if given.shape != tuple(self.zeta.shape):
+            raise ValueError(
+                f"`zeta` must have the shape of the limit's, {tuple(self.zeta.shape)}, got "
+                f"{given.shape}"
+            )
+        return Norm.of(self.norm).value(given)
 
     @property
     def is_unique(self) -> bool:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .._doors import door
 from .frelu import FReLU
+from .protocols import check_inputs, check_tensor
 from .weights import as_tensor
 
 __all__ = ["CopiedUnits"]
@@ -29,6 +30,8 @@ class CopiedUnits(torch.nn.Module):
 
     Raises
     ------
+    TypeError
+        If the network is no `FReLU`, or `copies` no whole number.
     ValueError
         If the units are not so many for each gate, or there is one output.
 
@@ -42,6 +45,8 @@ class CopiedUnits(torch.nn.Module):
     @door()
     def __init__(self, network: FReLU, copies: int) -> None:
         super().__init__()
+        if not isinstance(network, FReLU):
+            raise TypeError(f"`network` must be an FReLU, got {type(network).__name__}")
         if copies < 1 or network.n_units % copies or network.n_outputs < 2:
             raise ValueError(
                 f"`network` has {network.n_units} units and {network.n_outputs} outputs: give "
@@ -63,11 +68,20 @@ class CopiedUnits(torch.nn.Module):
         ValueError
             If their shape is wrong or one of them is neither 0 nor 1.
         """
-        every = as_tensor(gates).repeat_interleave(self.copies, dim=-1)
-        return self.network.prepare(every)[:, :: self.copies]
+        given = as_tensor(gates)
+        self._check(given, len(given) if given.ndim else 0)
+        return self.network.prepare(given.repeat_interleave(self.copies, dim=1))[:, :: self.copies]
+
+    def _check(self, gates: Tensor, n: int) -> None:
+        check_tensor("gates", gates)
+        shape = (n, self.network.n_units // self.copies)
+        if tuple(gates.shape) != shape:
+            raise ValueError(f"`gates` must have shape {shape}, got {tuple(gates.shape)}")
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
         """Return the scores (n, K) of X (n, D) under gates (n, H)."""
+        check_inputs(X, self.network.w1, self.network.n_inputs)
+        self._check(gates, len(X))
         scores: Tensor = self.network(X, gates.repeat_interleave(self.copies, dim=1))
         return scores
 

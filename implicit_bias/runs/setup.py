@@ -169,8 +169,8 @@ class SampleSetup(Setup):
         data = self.dataset
         if isinstance(data, ClassDataset):
             return (
-                Sample(data.X_train, data.rows(data.labels_train), self.gates[0]),
-                Sample(data.X_val, data.rows(data.labels_val), self.gates[1]),
+                Sample(data.X_train, data.rows("train"), self.gates[0]),
+                Sample(data.X_val, data.rows("val"), self.gates[1]),
             )
         return (
             Sample(data.X_train, data.y_train, self.gates[0]),

@@ -103,6 +103,7 @@ MODELS = (
         defaults={"init": "kaiming", **TWO_TRAINERS},
         variants={
             **ONE_TRAINER,
+            ("classes", "joint"): {"n_train": 60, "hidden_units": 4, "trainer": "annealed"},
             ("data", "quadrants"): {"hidden_units": 2, "cutoffs": "axes"},
             **DECAYED,
         },
