@@ -213,6 +213,9 @@ def test_the_effective_start_makes_large_steps_and_batches_exact(batch_size, rat
     limit = solve_diagonal(PHI, PHI @ zeta, *observer.start).require()
     assert np.abs(limit.zeta - zeta).max() < 1e-11
     assert limit.off_span(PHI, zeta) < 1e-11
+    # And it is a start: not the network itself, nor beyond it on the curve of the flow.
+    u, v = observer.start
+    assert np.abs(np.log(np.abs((u + v) / (u - v)))).max() < 1
     of_flow = solve_diagonal(PHI, PHI @ zeta, *first).require()
     assert np.abs(of_flow.zeta - zeta).max() > flow and of_flow.off_span(PHI, zeta) > flow / 10
     assert trajectory.observed["effective_scale"][0] == pytest.approx(0.02)

@@ -230,6 +230,9 @@ def test_adamw_has_a_barrier_whose_fixed_points_are_its_own(loss, eps) -> None:
     g = -limit.dual @ X
     np.testing.assert_allclose(5 * limit.zeta, -g / (np.abs(g) + eps), atol=1e-6)
     assert np.abs(limit.zeta).max() < 1 / 5
+    u = 5 * np.abs(limit.zeta)
+    walls = eps / 5 * np.sum(-u - np.log1p(-u))
+    assert limit.objective == pytest.approx(limit.mean_loss + walls, rel=1e-12)
     box = solve_fit(X, Y, loss=loss, radius=1 / 5, norm="linf").require()
     assert limit.mean_loss > box.objective
     assert limit.objective - box.objective < 30 * eps

@@ -100,6 +100,18 @@ def test_a_step_of_decoupled_decay_shrinks_before_it_moves() -> None:
     torch.testing.assert_close(moved.abs(), torch.full((8,), 0.01).double())
 
 
+def test_rates_that_are_found_shrink_weights_too() -> None:
+    limit = solve_fit(X, Y, penalty=1.0)
+    network = ib.DeepLinear(8, random_state=0)
+    w = network.zeta().detach().numpy().copy()
+    own = {"trainer": "sign", "momentum": 0.0, "weight_decay": 2.0, "decay": "decoupled"}
+    trained(network, None, limit, schedule=((1, None),), **own)
+    slope = -(Y / (1 + np.exp(Y * (X @ w)))) @ X
+    rates = (w - network.zeta().detach().numpy()) / (2 * w + np.sign(slope))
+    np.testing.assert_allclose(rates, rates[0], rtol=1e-9)
+    assert rates[0] > 0
+
+
 @pytest.mark.parametrize(
     ("own", "message"),
     [
