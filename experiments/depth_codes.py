@@ -54,7 +54,7 @@ def codes() -> dict[str, Array]:
     return found
 
 
-def cost(values: Array, depth: int) -> float:
+def cost(values: NDArray[Any], depth: int) -> float:
     """Cost of the shortest weights of so many layers, by the singular values of their product."""
     return float(np.sum(values ** (2 / depth)) ** (depth / 2))
 

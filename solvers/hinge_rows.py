@@ -173,7 +173,8 @@ def solve_hinge(
     Raises
     ------
     ValueError
-        If `start` has another shape, a number is out of range, or memory cannot hold the program.
+        If `start` or `guess` has another shape, or is not finite, a number is out of range, or
+        memory cannot hold the program.
 
     Examples
     --------
@@ -199,6 +200,10 @@ def solve_hinge(
     asked, tried, steps = _FIRST, _NEAR, 0
     products, samples = program.X @ u.T, np.arange(len(program.X))
     if guess is not None:
+        require_shape("guess[0]", guess[0], program.linear.shape[:1], "one a sample")
+        require_shape("guess[1]", guess[1], program.linear.shape, "one share a hinge")
+        if not all(np.all(np.isfinite(array)) for array in (u, *guess)):
+            raise ValueError("`start` and `guess` must be finite")
         near = polished(program, HingePoint(u, *guess))
         if near is not None and near.certificate.gap <= tight:
             return _concluded(program, near.point, Status.SOLVED, tol, (0, 0, near.steps), began)

@@ -3,6 +3,7 @@
     python -m experiments.speed --data-dir DIR --out experiments/results/speed.csv
     python -m experiments.speed --peers [--data-dir DIR] --out experiments/results/peers.csv
     python -m experiments.speed --growth --out experiments/results/growth.csv
+    python -m experiments.speed --norms --out experiments/results/norms.csv
 
 The peers' table keeps the rows that its file already holds: interrupted, it goes on; for a new
 measurement name a new file. Peers that are not installed are left out with a line.
@@ -17,6 +18,7 @@ import click
 from .cases import peer_cases
 from .gln import CVXPY, OURS, SIZES, Size, run_sizes, write_as_they_come
 from .growth import run_growth
+from .norms import run_norms
 from .peers import TARGETS
 from .race import markdown, run_peers
 
@@ -37,6 +39,7 @@ def _sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
 @click.command()
 @click.option("--peers", "table", flag_value="peers", help="Every peer to the same gaps.")
 @click.option("--growth", "table", flag_value="growth", help="Time and memory against size.")
+@click.option("--norms", "table", flag_value="norms", help="Several classes, in every norm.")
 @click.option(
     "--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files."
 )  # fmt: skip
@@ -64,9 +67,11 @@ def main(
     table: str | None, data_dir: Path | None, out: Path | None, repeats: int,
     time_limit: float | None, **beside_cvxpy: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Time the structured solver: SVM-GLN beside cvxpy, or one of the two tables below."""
+    """Time the structured solver: SVM-GLN beside cvxpy, or one of the tables below."""
     if table == "growth":
         run_growth(data_dir, out)
+    elif table == "norms":
+        run_norms(out)
     elif table == "peers":
         rows = run_peers(peer_cases(data_dir), out, repeats, time_limit or PEER_LIMIT)
         for target in (TARGETS[0], TARGETS[-1]):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 __all__ = [
+    "labels_differ",
     "margin_ratios",
     "plot_agreement",
     "plot_gate_changes",
@@ -89,12 +90,10 @@ def plot_agreement(trajectory: Trajectory, scores: Array, ax: Axes) -> Axes:
     axis, where they are positive.
     """
     predicted, trained = to_numpy(scores), trajectory.scores
+    differ = labels_differ(trained, predicted)
     if trained.ndim == 3:  # of classes, whose labels do not depend on what their scores share
-        differ = trained.argmax(axis=2) != predicted.argmax(axis=1)
         predicted = (predicted - predicted.mean(axis=1, keepdims=True)).ravel()
         trained = (trained - trained.mean(axis=2, keepdims=True)).reshape(len(trained), -1)
-    else:
-        differ = np.sign(trained) != np.sign(predicted)
     curves = {
         "labels that differ": (differ.mean(axis=1), BLUE),
         "1 - cosine of scores": (1 - _cosines(trained, predicted), GREEN),
@@ -103,6 +102,13 @@ def plot_agreement(trajectory: Trajectory, scores: Array, ax: Axes) -> Axes:
         lacking = 1 - trajectory.observed["zeta_cosine"]
         curves[TABLE["zeta_cosine"].distance_label] = (lacking, PURPLE)
     return _log_curves(ax, trajectory, curves, DIFFERENCE)
+
+
+def labels_differ(trained: Array, predicted: Array) -> NDArray[np.bool_]:
+    """Return where labels (T, m) of scores (T, m), or (T, m, K) of classes, are not a limit's."""
+    if trained.ndim == 3:
+        return np.asarray(trained.argmax(axis=2) != predicted.argmax(axis=1))
+    return np.asarray(np.sign(trained) != np.sign(predicted))
 
 
 def plot_kkt(trajectory: Trajectory, ax: Axes) -> Axes:

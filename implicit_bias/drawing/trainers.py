@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._solve import to_numpy
-from ..limits.limit import Limit
+from ..limits.multiclass import MarginLimit
 from ..quantities.table import TABLE
 from ..training.trajectory import Trajectory
 from .figures import Panel, legend_above
@@ -19,6 +19,7 @@ from .runs import (
     DIFFERENCE,
     KKT_DISTANCE,
     PREDICTED,
+    labels_differ,
     margin_ratios,
     plot_unit_norms,
     power_ticks,
@@ -37,7 +38,7 @@ STYLES = ("-", "--", ":")
 
 def trainer_panels(
     trajectories: Mapping[str, Trajectory],
-    limit: Limit,
+    limit: MarginLimit,
     scores: Array,
     *,
     name: str = PREDICTED,
@@ -134,14 +135,14 @@ def _colors(n: int) -> list[str]:
     return [SERIES[i % len(SERIES)] for i in range(n)]
 
 
-def _lacking(run: Trajectory, limit: Limit) -> Curves:
+def _lacking(run: Trajectory, limit: MarginLimit) -> Curves:
     """Return 1 - exact margin ratio; NaN for a ratio below 0, which is no distance."""
     ratio = margin_ratios(run, limit).get("exact")
     return {} if ratio is None else {"": np.where(ratio > 0, 1 - ratio, np.nan)}
 
 
 def _differing(run: Trajectory, scores: Array) -> Curves:
-    differ = np.sign(run.scores) != np.sign(to_numpy(scores))
+    differ = labels_differ(run.scores, to_numpy(scores))
     found: dict[str, Any] = {"labels": differ.mean(axis=1)}
     if "zeta_cosine" in run.observed:
         found[TABLE["zeta_cosine"].distance_label] = 1 - run.observed["zeta_cosine"]

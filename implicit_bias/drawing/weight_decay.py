@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..quantities.table import TABLE
 from ..training.trajectory import Trajectory
 from .palette import BLUE, GREEN
 from .runs import power_ticks, step_axis
@@ -24,15 +23,15 @@ def plot_value_gap(trajectory: Trajectory, ax: Axes) -> Axes:
     Once by the network's own loss slopes, which bound the optimum without a solver, and once by the
     limit's.
     """
-    curves = {"value_gap": ("certified by its own slopes", BLUE),
-              "over_optimum": ("above the optimum", GREEN)}  # fmt: skip
+    curves = {"value_gap": ("by its own loss slopes", BLUE),
+              "over_optimum": ("beside the limit", GREEN)}  # fmt: skip
     for name, (label, color) in curves.items():
         values = trajectory.observed[name]
         shown = np.where(values > 0, values, np.nan)
         ax.plot(trajectory.step, shown, color=color, marker=".", label=label)
     ax.set_yscale("log")
     power_ticks(ax)
-    ax.set_ylabel(TABLE["value_gap"].label)
+    ax.set_ylabel("value above the optimum, relative")
     ax.legend(fontsize="small")
     return step_axis(ax, float(trajectory.step[-1]))
 

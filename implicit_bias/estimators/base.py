@@ -45,7 +45,7 @@ from .._solve import (
 )
 from .._words import MultiClass, OnInseparable, check_word
 from ..data.arrays import Floats, as_csr
-from ..limits.formulation import Formulation
+from ..limits.formulation import Formulation, Solving
 from ..limits.limit import Limit
 from ..limits.multiclass import (
     MarginLimit,
@@ -142,14 +142,15 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     ) -> Self:
         """Solve the program of all classes at once."""
         assert self._joint_norm is not None
-        dense: Floats = inputs.toarray() if issparse(inputs) else inputs
-        named = {} if self.solver == "interior-point" else {"solver": self.solver}
+        solving: Solving = {"tol": settings.tol, "max_iterations": settings.max_iterations}
+        if self.solver != "interior-point":  # else by the solver of the norm
+            solving["solver"] = self.solver
         limit = solve_multiclass_svm(
-            dense, labels, gates, norm=self._joint_norm, n_classes=len(self.classes_),
-            tol=settings.tol, max_iterations=settings.max_iterations, **named,
+            _dense(inputs), labels, gates, norm=self._joint_norm, n_classes=len(self.classes_),
+            **solving,
         )  # fmt: skip
         self._judge((limit,))
-        zeta = limit.zeta
+        zeta: Floats = to_numpy(limit.zeta)
         if not _separates(limit):
             program = self._formulation().program(inputs, np.where(labels == 1, 1.0, -1.0), gates)
             each = [
@@ -249,8 +250,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         )
         gates = self._gates(inputs)
         if self._joint:
-            known = inputs.toarray() if issparse(inputs) else inputs
-            joint: Floats = MulticlassPredictor(self.zeta_)(known, gates)
+            joint: Floats = to_numpy(MulticlassPredictor(self.zeta_)(_dense(inputs), gates))
             return joint
         zetas = self.zeta_ if self._several else self.zeta_[None]
         # The coefficients are those of the limits but where a ridge regression stands in.
@@ -407,6 +407,11 @@ def _separates(limit: MarginLimit) -> bool:
 
 def _supported(limit: MarginLimit) -> NDArray[np.bool_]:
     """Return which rows (n,) are support vectors; of several classes over any other one."""
-    support = to_numpy(limit.support)
-    found: NDArray[np.bool_] = support.any(axis=1) if support.ndim == 2 else support
-    return found
+    support: NDArray[np.bool_] = to_numpy(limit.support)
+    return np.asarray(support.any(axis=1)) if support.ndim == 2 else support
+
+
+def _dense(inputs: Any) -> Floats:
+    """Return inputs as an array, which sparse ones are not."""
+    dense: Floats = inputs.toarray() if issparse(inputs) else inputs
+    return dense

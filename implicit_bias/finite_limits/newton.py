@@ -165,7 +165,7 @@ def solve_groups(
     for _ in range(_STAGES):
 
         def size(w: Floats, d: float = width) -> Floats:
-            return np.sqrt(np.bincount(group, w**2, minlength=n_groups) + d**2)
+            return np.asarray(np.sqrt(np.bincount(group, w**2, minlength=n_groups) + d**2))
 
         def value(w: Floats, size: Callable[[Floats], Floats] = size) -> float:
             return loss.value(A @ w, y) + lam * float(size(w).sum())

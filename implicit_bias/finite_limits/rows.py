@@ -172,7 +172,10 @@ class _System:
     def direction(self, mu: float, correction: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the step (dr, dt, ds) to ``t s = mu``, less second-order products."""
         wanted = (mu - correction) / self._t - self._s + self.slack
-        dt: Floats = np.linalg.solve(self._coupling, wanted + 2 * self._P.T @ self.residual)
+        dt: Floats = np.asarray(
+            np.linalg.solve(self._coupling, wanted + 2 * self._P.T @ self.residual),
+            dtype=np.float64,
+        )
         dr = self._solve(self.residual - self._U @ dt)
         return dr, np.asarray(dt), np.asarray(-2 * self._U.T @ dr - self.slack)
 

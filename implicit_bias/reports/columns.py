@@ -74,8 +74,7 @@ def n_support(limit: MarginLimit) -> int:
 def supported(limit: MarginLimit) -> NDArray[np.bool_]:
     """Return which samples (n,) are support vectors, of K classes beside any other class."""
     support = to_numpy(limit.support)
-    found: NDArray[np.bool_] = support.reshape(len(support), -1).any(axis=1)
-    return found
+    return np.asarray(support.reshape(len(support), -1).any(axis=1))
 
 
 def training_columns(trajectory: Trajectory) -> dict[str, Any]:

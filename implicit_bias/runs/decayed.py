@@ -213,7 +213,7 @@ def _solved(limit: FitLimit, name: str) -> Finding:
         *lines(shown, "lower_bound", "gap"),
         ("mean loss there", f"{limit.mean_loss:.6g}"),
         ("size", f"{limit.size:.6g}"),
-        ("live units", f"{int(limit.live.sum())} of {len(limit.unit_norms)}"),
+        *lines(shown, "n_units", "n_live"),
         *((("the ball binds", "yes" if limit.binds else "NO"),) if limit.radius else ()),
         *lines(shown, "iterations", "limit_seconds"),
     )

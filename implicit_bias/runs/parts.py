@@ -75,10 +75,12 @@ class JointParts:
 
         By the solver of the norm, unless another one than the usual is named.
         """
-        named: Solving = {} if solver == "interior-point" else {"solver": solver}
+        solving: Solving = {"tol": tol}
+        if solver != "interior-point":
+            solving["solver"] = solver
         return solve_multiclass_svm(
             sample.X, sample.y.argmax(axis=1), sample.gates,
-            norm=self.norm, n_classes=sample.y.shape[1], tol=tol, **named,
+            norm=self.norm, n_classes=sample.y.shape[1], **solving,
         )  # fmt: skip
 
     def literal(self, sample: Sample) -> Any:

@@ -173,7 +173,7 @@ def _train_and_compare(
         yield _slow_units(one, own_limit, trajectory, kkt)
     else:
         yield Finding("slow units", record={"unit_growth": None})
-    if snapshots is not None:
+    if snapshots is not None and isinstance(limit, Limit):
         snapshots.take(int(trajectory.step[-1]))
         yield _maps(one, limit, name, snapshots)
     ahead = prospects(
@@ -279,7 +279,7 @@ def _ahead(one: TrainerRun, limit: Limit | None, trajectory: Trajectory) -> Agre
     return agreement_ahead(one.network, *one.setup.samples, limit, trajectory)
 
 
-def _maps(one: TrainerRun, limit: MarginLimit, name: str, snapshots: NetworkSnapshots) -> Finding:
+def _maps(one: TrainerRun, limit: Limit, name: str, snapshots: NetworkSnapshots) -> Finding:
     """Return the maps of limit and network at times of its training, on the plane."""
     setup = one.setup
     lines = gating_lines(setup.gating, setup.train.X)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -109,8 +110,9 @@ class NormalisedSteps:
         stack, n = self._stack, n_margins(batch.y)
         largest = self.state["first"].new_zeros(len(stack.weights[0]))
         scores = stack.scores(batch)
-        some = torch.linspace(0, n - 1, min(n, PROBES), device=scores.device).round().long()
-        for chosen in score_gradient(scores.detach()[0], batch.y, some.unique()):
+        some = np.unique(np.linspace(0, n - 1, min(n, PROBES)).round().astype(np.int64))
+        pairs = torch.from_numpy(some).to(scores.device)
+        for chosen in score_gradient(scores.detach()[0], batch.y, pairs):
             gradients = stack.vjp(scores, chosen.expand_as(scores), keep=True)
             largest = torch.maximum(largest, self._over_layers(dual_norms, gradients).sum(0).cpu())
             scores = stack.rescored(scores, batch)

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from experiments.speed import growth, race
 from experiments.speed.__main__ import main
 from experiments.speed.cases import gaussian_program, halves_gln
+from experiments.speed.norms import digits, time_norms
 from experiments.speed.peers import OURS, PEERS, Peer, gap_of, gap_with_intercept
 from experiments.speed.race import Rows, markdown, run_peers
 from experiments.speed.timing import Ended, OverTheLimit, in_child
@@ -113,3 +114,20 @@ def growth_settings():
 def test_sizes_and_a_missing_folder_are_refused_with_the_way_out() -> None:
     assert "H,C,n" in CliRunner().invoke(main, ["--size", "1,2"]).output
     assert "--data-dir" in CliRunner().invoke(main, []).output
+
+
+def test_the_solvers_of_every_norm_come_to_one_optimum() -> None:
+    image = digits(120)
+    # A few of three digits: small, and separable.
+    few = np.flatnonzero(image.labels < 3)[:24]
+    image = replace(image, X=image.X[few], labels=image.labels[few], n_classes=3)
+    rows = list(time_norms(image, ("l2", "linf"), ("interior-point", "highs", "liblinear")))
+    assert [(row.norm, row.solver) for row in rows] == [
+        ("l2", "interior-point"), ("l2", "liblinear"), ("linf", "interior-point"),
+        ("linf", "highs"),
+    ]  # fmt: skip
+    assert [row.outcome for row in rows] == ["SOLVED", "COEFFICIENTS", "SOLVED", "SOLVED"]
+    assert rows[1].objective == pytest.approx(rows[0].objective, rel=1e-3)
+    assert 0 < rows[1].gap < 1e-3
+    assert rows[2].objective == pytest.approx(rows[3].objective, rel=1e-8)
+    assert all(row.cpu_seconds > 0 and row.l2_units > 0 for row in rows)

@@ -101,6 +101,29 @@ def test_which_local_optima_relu_networks_reach() -> None:
         assert_has("relu.md", line)
 
 
+def test_the_best_relu_networks_of_all_widths() -> None:
+    for _, one in rows("relu_global").iterrows():
+        proved = one.status.removesuffix("_OPTIMUM").lower()
+        line = [
+            one.data, f"{one.samples} x {one.inputs}", str(one.width), f"{one.network:.5g}",
+            f"{one.local:.8g}", one.local_status.removesuffix("_OPTIMUM").lower(),
+            f"{one.best:.8g}", proved, f"{one.best / one.bound - 1:.0e}", str(one.units),
+            f"{one.support_positive}, {one.support_negative}", f"{one.best_seconds:.2g}",
+        ]  # fmt: skip
+        assert line in lines("relu.md"), line
+
+
+def test_times_of_local_limits_of_relu_networks() -> None:
+    for _, one in rows("relu_speed").iterrows():
+        clarabel = "" if math.isnan(one.clarabel_seconds) else f"{one.clarabel_seconds:.2g}"
+        line = [
+            f"{one.samples:.0f} x {one.units:.0f}", f"{one.seconds:.2g}", f"{one.programs:.0f}",
+            f"{one.lassos:.0f}", f"{one.gap:.0e}", f"{one.first_seconds:.2g}",
+            f"{one.next_seconds:.2g}", clarabel,
+        ]  # fmt: skip
+        assert line in lines("relu.md"), line
+
+
 def _per_cent(shares: pd.Series) -> str:
     least, most = (f"{100 * share:.2g}" for share in (shares.min(), shares.max()))
     return least if least == most else f"{least} - {most}"

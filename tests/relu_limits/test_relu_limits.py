@@ -561,13 +561,14 @@ def test_problems_have_the_margins_of_networks() -> None:
         assert margins == pytest.approx(y * network(torch.tensor(X)).numpy(), rel=1e-12)
 
 
-def test_the_bound_does_not_rest_on_what_the_search_finds(monkeypatch) -> None:
+@pytest.mark.parametrize("slope", [0.0, 0.3])
+def test_the_bound_does_not_rest_on_what_the_search_finds(monkeypatch, slope) -> None:
     rng = np.random.default_rng(4)
     X, y, lam = rng.normal(size=(14, 5)), np.sign(rng.normal(size=14)), rng.random(14)
-    known = relu_lower_bound(lam, X, y)
+    known = relu_lower_bound(lam, X, y, slope=slope)
     monkeypatch.setattr(home(best_directions), "_STARTS", 1)
     monkeypatch.setattr(home(best_directions), "_ROUNDS", 0)
-    problem = ReLUProblem.checked(X, y)
+    problem = ReLUProblem.checked(X, y, slope)
     found = best_directions(problem, lam, np.zeros((0, 5)))
     assert max(direction.dual for direction in found) < 0.9 * lam.sum() / known
-    assert relu_lower_bound(lam, X, y) == pytest.approx(known, rel=1e-9)
+    assert relu_lower_bound(lam, X, y, slope=slope) == pytest.approx(known, rel=1e-9)

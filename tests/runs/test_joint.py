@@ -114,6 +114,16 @@ def test_pairs_on_the_margin_have_one_in_the_picture(reports) -> None:
     plt.close("all")
 
 
+def test_several_trainers_of_one_norm_stand_side_by_side() -> None:
+    report = ib.run("linear", classes="joint", trainer="momentum,annealed", steps=(60,), **DATA)
+    verdicts = {one.trainer: one.numbers["margin_ratio"] for one in report.verdicts}
+    assert sorted(verdicts) == ["annealed", "momentum"]
+    assert all(0 < ratio <= 1 + 1e-9 for ratio in verdicts.values())
+    figure = report.plot()
+    assert figure is not None
+    plt.close("all")
+
+
 def test_a_trainer_in_another_norm_goes_to_its_own_program() -> None:
     report = ib.run("linear", classes="joint", trainer="spectral", steps=(1500,), **DATA)
     expected = solve_multiclass_svm(X, LABELS, norm="spectral", n_classes=K)

@@ -85,6 +85,19 @@ def test_a_guess_that_misleads_costs_time_and_nothing_else(seed) -> None:
         assert found.certificate.objective == pytest.approx(optimum, rel=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("guess", "message"),
+    [
+        ((np.ones(24), np.ones((25, 24))), r"`guess\[0\]` must have shape"),
+        ((np.ones(25), np.ones((25, 23))), r"`guess\[1\]` must have shape"),
+        ((np.full(25, np.nan), np.ones((25, 24))), "must be finite"),
+    ],
+)
+def test_a_malformed_guess_is_refused(guess, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        solve_hinge(random_program(0), guess=guess)
+
+
 def test_any_multipliers_and_shares_bound_the_optimum_from_below() -> None:
     program = random_program(3)
     optimum = solve_hinge(program).certificate.dual_objective

@@ -98,7 +98,7 @@ def context_columns(contexts: Array) -> Callable[[Array], NDArray[np.int64]]:
     places = np.arange(len(distinct))
 
     def of(given: Array) -> NDArray[np.int64]:
-        return (columns.rows(given)[:, None] == places).astype(np.int64)
+        return np.asarray(columns.rows(given)[:, None] == places, dtype=np.int64)
 
     return of
 

@@ -95,17 +95,16 @@ def _joint(
     if options.classes != "joint":
         return None
     norms = norms_of_trainers(options, len(widths) + 1)
-    known = {("l2",): ("l2", DESCENT), ("l2", "l2"): ("nuclear", TWO_LAYERS)}
-    if set(norms) == {"spectral"} and widths:
-        norm, theory = "spectral", SPECTRAL_LAYERS
-    elif set(norms) == {"l2"} and len(widths) > 1:
-        norm, theory = "nuclear", MORE_LAYERS
-    elif norms in known:
-        norm, theory = known[norms]
-    elif not widths:
-        norm, theory = norms[0], STEEPEST
-    else:
-        return None
+    norm: NormName = norms[0]
+    theory = DESCENT if norm == "l2" else STEEPEST
+    if widths:
+        if len(set(norms)) > 1 or norm not in ("l2", "spectral"):
+            return None
+        theory = TWO_LAYERS if len(widths) == 1 else MORE_LAYERS
+        if norm == "spectral":
+            theory = SPECTRAL_LAYERS
+        else:
+            norm = "nuclear"
     return JointParts(
         norm=norm,
         name="multi-class SVM" if norm == "l2" else f"multi-class SVM, {norm} norm",

@@ -29,8 +29,8 @@ __all__ = ["HalfWay", "find_relu_limit", "limit_of"]
 
 # Seconds that a local optimum may take before the search ends with what it has.
 MAX_SECONDS = 60.0
-# Gate patterns that the bound of all widths may look at in a run: a second or two.
-MAX_PATTERNS = 2**20
+# Gate patterns that the bound of all widths may look at in a run: some seconds.
+MAX_PATTERNS = 2**16
 
 
 class HalfWay:

@@ -1,0 +1,165 @@
+"""Processor seconds of joint programs of several classes, in every norm, beside peers.
+
+Each row is one program by one solver: the gap is certified from the coefficients and multipliers
+that it returned, or, for solvers without multipliers, from its coefficients and the best known
+lower bound. Seconds are also given in units of the structured solver's on the l2 program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+
+from solvers import (
+    Norm,
+    NormProgram,
+    RelativeMargins,
+    Settings,
+    certify_norm,
+    solve_norm,
+)
+
+from .timing import Ended, OverTheLimit, in_child, machine, timed
+
+__all__ = ["NormRow", "digits", "run_norms", "time_norms"]
+
+NORMS = ("l2", "spectral", "nuclear", "linf", "l1")
+SOLVERS = ("interior-point", "highs", "cvxpy:CLARABEL", "cvxpy:SCS", "liblinear")
+SIZES = (120, 500)
+LIMIT = 120.0
+# liblinear's weight of errors: large enough that none is left on separable digits.
+WEIGHT = 1e3
+
+
+@dataclass(frozen=True)
+class NormRow:
+    """One program by one solver."""
+
+    n: int
+    classes: int
+    norm: str
+    solver: str
+    outcome: str
+    objective: float
+    gap: float
+    cpu_seconds: float
+    l2_units: float
+
+
+def digits(n: int) -> RelativeMargins:
+    """Relative margins of `n` bundled digits of ten classes, with a constant column."""
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    chosen = np.random.default_rng(0).permutation(len(data.target))[:n]
+    X = np.column_stack([data.data[chosen] / 16 - 0.5, np.ones(n)])
+    return RelativeMargins(X, np.asarray(data.target[chosen], dtype=np.int64), 10)
+
+
+def run_norms(out: Path | None) -> None:
+    """Print rows as they come, and with `out` write them to a CSV file."""
+    import pandas as pd
+
+    rows, where = [], machine()
+    for n in SIZES:
+        for row in time_norms(digits(n)):
+            rows.append(row)
+            click.echo(
+                f"{row.n} x {row.classes}  {row.norm:9} {row.solver:15} {row.outcome:10} "
+                f"gap {row.gap:8.1e}  {row.cpu_seconds:8.2f} s  {row.l2_units:7.1f} l2"
+            )
+            if out is not None:
+                table = pd.DataFrame([asdict(one) for one in rows])
+                table.assign(machine=where).to_csv(out, index=False)
+
+
+def time_norms(
+    image: RelativeMargins,
+    norms: tuple[str, ...] = NORMS,
+    solvers: tuple[str, ...] = SOLVERS,
+    limit: float = LIMIT,
+) -> Iterator[NormRow]:
+    """Yield a row for every norm and every solver that takes it.
+
+    Parameters
+    ----------
+    image : RelativeMargins
+    norms, solvers : tuple of str
+    limit : float
+        Processor seconds of one run.
+    """
+    base = _run(image, "l2", "interior-point", 0.0, limit)[2]
+    for norm in norms:
+        lower = 0.0
+        for solver in solvers:
+            if not _takes(solver, norm):
+                continue
+            outcome, found, cpu = _run(image, norm, solver, lower, limit)
+            objective, gap, dual = found
+            lower = max(lower, dual)
+            yield NormRow(
+                len(image.X), image.n_classes, norm, solver, outcome, objective, gap, cpu,
+                cpu / base,
+            )  # fmt: skip
+
+
+def _takes(solver: str, norm: str) -> bool:
+    return {"highs": norm in ("l1", "linf"), "liblinear": norm == "l2"}.get(solver, True)
+
+
+def _run(
+    image: RelativeMargins, norm: str, solver: str, lower: float, limit: float
+) -> tuple[str, tuple[float, float, float], float]:
+    """Outcome, objective and gap and lower bound, and processor seconds of one run."""
+    program = NormProgram(image, Norm.of(norm))  # type: ignore[arg-type]
+    call = _liblinear(program, lower) if solver == "liblinear" else _ours(program, solver)
+
+    def produce() -> Iterator[tuple[str, tuple[float, float, float], float]]:
+        found, seconds = timed(call)
+        yield *found, seconds.cpu
+
+    try:
+        return next(iter(in_child(produce, limit)))
+    except OverTheLimit:
+        return "over the limit", (np.inf, np.inf, 0.0), limit
+    except Ended as error:
+        return f"failed: {error}", (np.inf, np.inf, 0.0), np.nan
+
+
+Found = tuple[str, tuple[float, float, float]]
+
+
+def _ours(program: NormProgram, solver: str) -> Callable[[], Found]:
+    def call() -> Found:
+        found = solve_norm(program, solver=solver, settings=Settings(tol=1e-8))  # type: ignore[arg-type]
+        proof = found.certificate
+        return found.status.name, (proof.objective, proof.gap, proof.dual_objective)
+
+    return call
+
+
+def _liblinear(program: NormProgram, lower: float) -> Callable[[], Found]:
+    """Crammer's and Singer's machine at a large weight, without the constant that it would add."""
+    from sklearn.svm import LinearSVC
+
+    image = program.image
+    assert isinstance(image, RelativeMargins)
+
+    def call() -> Found:
+        model = LinearSVC(
+            multi_class="crammer_singer", C=WEIGHT, fit_intercept=False, tol=1e-6,
+            max_iter=1_000_000,
+        )  # fmt: skip
+        model.fit(image.X, image.labels)
+        W = np.asarray(model.coef_, dtype=np.float64)
+        if len(W) == 1:
+            W = np.vstack([-W, W]) / 2
+        objective = certify_norm(program, W).objective
+        gap = objective / lower - 1 if lower > 0 else np.inf
+        return "COEFFICIENTS", (objective, gap, 0.0)
+
+    return call
