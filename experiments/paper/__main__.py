@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 import pandas as pd
@@ -13,6 +14,7 @@ from .figures import draw
 from .points import points_of, published_points
 from .settings import FIGURES, sweeps_of
 
+SAID = {"digits": "bundled digits", "mnist": "MNIST's test images"}
 RESULTS = Path(__file__).parents[1] / "results"
 
 
@@ -34,7 +36,9 @@ def main(name: str, full: bool, data_dir: Path | None, folder: Path, out: Path, 
     """
     figure = FIGURES[name]
     data = "digits" if data_dir is None else "mnist"
-    given = {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
+    given: dict[str, Any] = (
+        {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
+    )
     tables = []
     for part in sweeps_of(figure, full=full):
         done = ib.sweep(
@@ -51,7 +55,7 @@ def main(name: str, full: bool, data_dir: Path | None, folder: Path, out: Path, 
     stem = out / f"paper_{name.replace('-', '_')}_{data}"
     points.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.6g")
     published = published_points(figure.of)
-    draw(figure, points, published, data=data).savefig(stem.with_suffix(".png"), dpi=130)
+    draw(figure, points, published, data=SAID[data]).savefig(stem.with_suffix(".png"), dpi=130)
     keys = ["program", "trainer", "contexts", "hidden_units"]
     said = ["error_program", "error_network", "inconsistency"]
     click.echo(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 __all__ = ["FIGURES", "Figure", "Sweep", "sweeps_of"]
 
@@ -26,7 +26,7 @@ class Sweep:
     """
 
     name: str
-    model: str
+    model: Literal["gln", "gln-l2", "shallow-gln", "relu"]
     grid: Mapping[str, Any]
     options: Mapping[str, Any]
 
@@ -75,7 +75,7 @@ def sweeps_of(figure: Figure, *, full: bool) -> Iterator[Sweep]:
         yield Sweep("gln-l2", "gln-l2", grid, {"trainer": PUBLISHED})
         planes = {"hidden_units": [1, 2, 4, 8] if full else [1, 2, 4]}
         shallow = {**sizes, **planes, "contexts": [2], **whole}
-        yield Sweep("shallow-gln", "shallow-gln", shallow, {"steps": 0})
+        yield Sweep("shallow-gln", "shallow-gln", shallow, {"trainer": PUBLISHED})
         return
     yield Sweep("relu", "relu", {**sizes, **whole}, {"trainer": PUBLISHED})
     # Its own steps have no momentum.

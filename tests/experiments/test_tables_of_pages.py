@@ -300,3 +300,20 @@ def test_how_often_bars_of_unfinished_runs_hold() -> None:
                    if one[0].split(",")[0] == named[model] and len(one) == 5]  # fmt: skip
         held = [100 * here.covered[here.times == times].mean() for times in (10, 20)]
         assert line[1:3] == [str(len(here) // 2), f"{held[0]:.0f} %, {held[1]:.0f} %"]
+
+
+def test_figure_2_of_the_paper_on_gated_linear_networks() -> None:
+    points = rows("paper_gln_2_mnist").query("program != 'shallow'")
+    assert set(points["status"]) == {"SOLVED"} and points["gap"].max() < 1e-8
+    trained = {"constant": "as published", "annealed": "to the limit"}
+    found = ["error_program", "error_network", "inconsistency"]
+    known = {"svm-gln": "SVM-GLN", "svm-l2": "SVM-L2"}
+    expected = [
+        [known[name], str(contexts), trained[trainer],
+         *(f"{100 * own[one].mean():.1f}" for one in found)]
+        for (name, contexts, trainer), own in points.groupby(["program", "contexts", "trainer"])
+    ]  # fmt: skip
+    told = [line for line in lines("research/gln-paper.md") if line[0] in known.values()]
+    assert sorted(told) == sorted(expected)
+    near = points.loc[points["trainer"] == "annealed", "margin_ratio"]
+    assert near.min() > 0.9997
