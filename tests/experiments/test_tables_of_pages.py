@@ -317,3 +317,21 @@ def test_figure_2_of_the_paper_on_gated_linear_networks() -> None:
     assert sorted(told) == sorted(expected)
     near = points.loc[points["trainer"] == "annealed", "margin_ratio"]
     assert near.min() > 0.9997
+
+
+@pytest.mark.parametrize("norm", ["l2", "spectral", "nuclear", "linf", "l1"])
+def test_the_seconds_of_programs_in_every_norm(norm) -> None:
+    table = rows("speed_norms").set_index(["norm", "n", "solver"])
+    assert table.machine.nunique() == 1
+
+    def cell(n: int, solver: str) -> str:
+        if (norm, n, solver) not in table.index:
+            return ""
+        here = table.loc[(norm, n, solver)]
+        if here.outcome == "over the limit":
+            return f"over {here.cpu_seconds:.0f}"
+        return f"{here.cpu_seconds:.2g}, {here.gap:.0e}"
+
+    ours = [cell(n, "interior-point") for n in (120, 500, 5000)]
+    peers = ("highs", "cvxpy:CLARABEL", "cvxpy:SCS", "liblinear")
+    assert_has("norms.md", [norm, *ours, *(cell(500, peer) for peer in peers)])
