@@ -115,6 +115,7 @@ PROMISED = MappingProxyType(
         # Networks, with the containers of their layers, and gatings.
         "network:BalancedReLU": ".networks.balanced_relu:BalancedReLU",
         "network:ResidualReLU": ".networks.balanced_relu:ResidualReLU",
+        "network:CopiedUnits": ".networks.copied:CopiedUnits",
         "network:DeepGLN": ".networks.deep_gln:DeepGLN",
         "network:DeepLinear": ".networks.deep_linear:DeepLinear",
         "network:DiagonalLinear": ".networks.diagonal_linear:DiagonalLinear",
@@ -131,6 +132,7 @@ PROMISED = MappingProxyType(
         "network:ReLU": ".networks.relu:ReLU",
         "network:GDLN": ".networks.relu_mean:GDLN",
         "network:ReLUMean": ".networks.relu_mean:ReLUMean",
+        "network:ColumnGLN": ".networks.shallow_gln:ColumnGLN",
         "network:ShallowGLN": ".networks.shallow_gln:ShallowGLN",
         "network:LinearStudent": ".networks.student:LinearStudent",
         "network:ModuleList": "torch.nn.modules.container:ModuleList",
