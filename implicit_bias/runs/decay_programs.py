@@ -57,10 +57,8 @@ class DecayProgram:
     @property
     def name(self) -> str:
         """Name for tables and pictures."""
-        if self.norm == "ridge":
-            return "ridge"
         form = "penalty" if self.radius is None else "ball"
-        return f"{self.norm} {form}"
+        return f"{NAMES.get(self.norm, self.norm)} {form}"
 
     @property
     def text(self) -> str:
@@ -90,6 +88,8 @@ class DecayProgram:
         return (GATES, FULL_BATCHES, ENDED if self.radius is None else CONVERGES)
 
 
+# Names of norms in the literature, where they are not those of `solve_fit`.
+NAMES = {"ridge": "squared l2", "units": "group lasso"}
 ENDED = Premise(
     name="no saddle",
     text="training ends at no strict saddle: dead units have a dual norm of at most the penalty",
@@ -106,6 +106,8 @@ COUPLED = (
 )
 NEYSHABUR = "Neyshabur, Tomioka and Srebro 2015; Yang et al. 2022; own proof of no bad minimum"
 XIE = "Xie and Li 2024, theorem 1.1; of two layers own proof"
+CONVEX = "one layer with coupled weight decay ends at the one minimiser of a strongly convex loss"
+STRONGLY_CONVEX = "a strongly convex loss has one minimiser"
 
 
 def decay_program(options: Any, layers: Layers) -> DecayProgram:
@@ -136,7 +138,8 @@ def decay_program(options: Any, layers: Layers) -> DecayProgram:
 
 def _coupled(lam: float, layers: Layers, loss: str) -> DecayProgram:
     norm = "ridge" if layers.depth == 1 else ("units" if layers.gated else "l2")
-    return DecayProgram(norm, lam, None, layers.n_contexts, COUPLED, NEYSHABUR, loss)
+    theorem, source = (CONVEX, STRONGLY_CONVEX) if layers.depth == 1 else (COUPLED, NEYSHABUR)
+    return DecayProgram(norm, lam, None, layers.n_contexts, theorem, source, loss)
 
 
 def _ball(lam: float, layers: Layers, options: Any) -> DecayProgram:
