@@ -57,14 +57,19 @@ class DecayProgram:
     @property
     def name(self) -> str:
         """Name for tables and pictures."""
-        form = "penalty" if self.radius is None else "ball"
-        return f"{NAMES.get(self.norm, self.norm)} {form}"
+        if self.norm == "ridge":
+            return "ridge"
+        if self.radius is None:
+            return "group lasso" if self.norm == "units" else f"{self.norm} penalty"
+        return f"{self.norm} ball"
 
     @property
     def text(self) -> str:
         """The program in a line."""
         if self.norm == "ridge":
             return f"min mean loss + {self.penalty:g} ||zeta||^2 / 2"
+        if self.radius is None and self.norm == "units":
+            return f"min mean loss + {self.penalty:g} sum_h ||zeta_h||"
         if self.radius is None:
             return f"min mean loss + {self.penalty:g} N(zeta), N = {self.norm}"
         return f"min mean loss  s.t.  N(zeta) <= {self.radius:g}, N = {self.norm}"
@@ -88,8 +93,6 @@ class DecayProgram:
         return (GATES, FULL_BATCHES, ENDED if self.radius is None else CONVERGES)
 
 
-# Names of norms in the literature, where they are not those of `solve_fit`.
-NAMES = {"ridge": "squared l2", "units": "group lasso"}
 ENDED = Premise(
     name="no saddle",
     text="training ends at no strict saddle: dead units have a dual norm of at most the penalty",

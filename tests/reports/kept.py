@@ -57,6 +57,7 @@ RUNS = {"gln": run_gln, "gdln": run_gdln}
 NETWORKS: dict[str, Callable[[Any], torch.nn.Module]] = {
     "network:BalancedReLU": lambda kind: kind(2, 3),
     "network:ResidualReLU": lambda kind: kind(2, 3),
+    "network:CopiedUnits": lambda kind: kind(ib.FReLU(2, 6, n_outputs=3), copies=3),
     "network:DeepGLN": lambda kind: kind(2, widths=(3, 2), n_contexts=2),
     "network:DeepLinear": lambda kind: kind(2, hidden_widths=(3,)),
     "network:DiagonalLinear": lambda kind: kind(2),
@@ -75,6 +76,7 @@ NETWORKS: dict[str, Callable[[Any], torch.nn.Module]] = {
     "network:ReLU": lambda kind: kind(2, 3),
     "network:GDLN": lambda kind: kind(2, 3),
     "network:ReLUMean": lambda kind: kind(2, 3),
+    "network:ColumnGLN": lambda kind: kind(2, np.array([[0, 1], [1, 1]]), n_outputs=3),
     "network:ShallowGLN": lambda kind: kind(2, np.array([[0, 1], [1, 1]])),
     "network:LinearStudent": lambda kind: kind(np.ones((2, 3))),
 }
