@@ -1,10 +1,12 @@
-"""Which certified local optimum do trainers, widths and scales of the start reach?
+"""Which certified local optimum do trainers, widths, scales of the start and batches reach?
 
     python -m experiments.relu_limits --out experiments/results
 
-One row a data set, trainer, width, scale and start: the value of the network after half its steps
-and after all, that of the local optimum next to it at both, its status, gap and angle, beside the
-least norm of all widths. `relu_limits.csv`, in some minutes; rows that are there are kept.
+One row a data set, trainer, width, scale, batch size and start: the value of the network after some
+shares of its steps and after all, that of the local optimum next to it at each, its status, gap and
+angle, beside the least norm of all widths and that of SVM-LC, the group lasso on the gates that the
+network has learned. `relu_limits.csv` and `relu_limits.png`, in some minutes; rows that are there
+are kept.
 """
 
 from __future__ import annotations
@@ -12,17 +14,29 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+import pandas as pd
 
 import implicit_bias as ib
 
 from .tables import begun, keep_rows
 
-KEY = ("data", "trainer", "width", "scale", "seed")
-STEPS = {"momentum": 3000, "annealed": 3000, "smoothed": 3000}
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KEY = ("data", "trainer", "width", "scale", "batch", "seed")
+# Steps and their length; that of most trainers is their own.
+STEPS: dict[str, tuple[int, float | None]] = {
+    "constant": (10_000, 0.03),
+    "momentum": (3000, None),
+    "annealed": (3000, None),
+    "smoothed": (3000, None),
+}
+SHARES = (1, 3, 10, 25, 50)
+"""Per cent of the steps after which the local optimum is found as well."""
 PATTERNS = 2**20
 
 
@@ -47,37 +61,48 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 DATA = {"random": random, "plane": plane, "digits": digits}
-# Trainers at one width and scale; then widths, then scales, of one trainer.
+# Trainers at one width and scale; then widths, then scales, of one trainer; then batches. 0: all.
 GRID = [
-    *((trainer, 24, 0.3) for trainer in STEPS),
-    *(("annealed", width, 0.3) for width in (8, 96)),
-    *(("annealed", 24, scale) for scale in (0.01, 1.0)),
+    *((trainer, 24, 0.3, 0) for trainer in STEPS),
+    *(("annealed", width, 0.3, 0) for width in (8, 96)),
+    *(("annealed", 24, scale, 0) for scale in (0.01, 1.0)),
+    *(("constant", 24, 0.3, batch) for batch in (5, 1)),
 ]
 
 
 def row(
-    data: str, trainer: Any, width: int, scale: float, seed: int, best: float
+    data: str, trainer: Any, width: int, scale: float, batch: int, seed: int, best: float
 ) -> dict[str, Any]:
-    """Train one network, and find the local optimum next to it at half of the steps and the end."""
+    """Train one network, and find the local optimum next to it on the way and at the end."""
     X, y = DATA[data]()
     network = ib.ReLU(X.shape[1], width, init="kaiming", init_scale=scale, random_state=seed)
-    half: list[Any] = []
+    kept: dict[int, ib.ReLU] = {}
 
     def keep(step: int, n_steps: int, log_loss: float) -> None:
-        if 2 * step >= n_steps and not half:
-            half.append(copy.deepcopy(network))
+        for share in SHARES:
+            if 100 * step >= share * n_steps and share not in kept:
+                kept[share] = copy.deepcopy(network)
 
-    settings = ib.TrainingSettings(trainer=trainer, schedule=((STEPS[trainer], None),))
-    ib.train(network, X, y, settings=settings, callback=keep)
-    then, limit = (
-        ib.limits.relu_local_limit(one, X, y, max_patterns=PATTERNS) for one in (half[0], network)
+    momentum = {"momentum": 0.9} if trainer == "constant" else {}
+    settings = ib.TrainingSettings(
+        trainer=trainer, batch_size=batch, schedule=(STEPS[trainer],), random_state=seed, **momentum
     )
+    ib.train(network, X, y, settings=settings, callback=keep)
+    limit = ib.limits.relu_local_limit(network, X, y, max_patterns=PATTERNS)
+    # Values alone: no bound of all widths is looked for.
+    then = {
+        share: ib.limits.relu_local_limit(kept[share], X, y, max_patterns=1) for share in SHARES
+    }
+    machine = ib.solve_frelu_svm(X, y, network.gates(X))
     return {
-        "data": data, "trainer": trainer, "width": width, "scale": scale, "seed": seed,
-        "value": limit.start_value, "local": limit.value, "status": limit.status.name,
-        "gap": limit.gap, "degrees": limit.certificate.smallest_turn, "units": len(limit.units),
-        "spare": limit.n_spare, "escape": limit.escape_dual, "kinks": limit.kinks_helping,
-        "half_value": then.start_value, "half_local": then.value, "best": best,
+        "data": data, "trainer": trainer, "width": width, "scale": scale, "batch": batch,
+        "seed": seed, "value": limit.start_value, "local": limit.value,
+        "status": limit.status.name, "gap": limit.gap, "degrees": limit.certificate.smallest_turn,
+        "units": len(limit.units), "spare": limit.n_spare, "escape": limit.escape_dual,
+        "kinks": limit.kinks_helping, "best": best, "machine": machine.objective,
+        "machine_status": machine.status.name,
+        **{f"value_{share}": one.start_value for share, one in then.items()},
+        **{f"local_{share}": one.value for share, one in then.items()},
         "programs": limit.programs, "seconds": limit.seconds,
     }  # fmt: skip
 
@@ -93,6 +118,65 @@ def rows(data: str, starts: int, done: set[tuple[Any, ...]]) -> Iterator[dict[st
         yield row(*one, best.value if best.status.severity == 0 else float("nan"))
 
 
+def draw(frame: pd.DataFrame) -> Figure:
+    """Local optima over the best of all widths, and how early each is next to the network."""
+    from matplotlib.figure import Figure
+
+    from implicit_bias.drawing import BLUE, GREEN, ORANGE, VERMILLION
+
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    reached, decided, far = figure.subplots(1, 3, width_ratios=(1.3, 1, 1))
+    found = frame[frame.status != "FAILED"]
+    colours = dict(zip(DATA, (BLUE, ORANGE, GREEN), strict=True))
+    for height, (trainer, width, scale, batch) in enumerate(GRID):
+        same = (found.trainer == trainer) & (found.width == width) & (found.batch == batch)
+        for name, colour in colours.items():
+            here = found[same & (found.scale == scale) & (found.data == name)]
+            above = 100 * (here.local / here.best - 1).clip(lower=0)
+            reached.plot(
+                above, np.full(len(here), height), "o", color=colour, alpha=0.6,
+                label=name if height == 0 else None,
+            )  # fmt: skip
+    reached.set_yticks(range(len(GRID)), [_setting(*one) for one in GRID], fontsize="small")
+    reached.invert_yaxis()
+    reached.set_xscale("symlog", linthresh=0.01)
+    reached.set_xlabel("local optimum above the least of all widths, %")
+    reached.legend(frameon=False, fontsize="small", title="data")
+    ticks = (*SHARES, 100)
+    full = found[(found.width == 24) & (found.scale == 0.3) & (found.batch == 0)]
+    for trainer, colour in zip(STEPS, (VERMILLION, ORANGE, BLUE, GREEN), strict=True):
+        here = full[full.trainer == trainer]
+        at = np.column_stack([*(here[f"local_{share}"] for share in SHARES), here.local])
+        values = np.column_stack([*(here[f"value_{share}"] for share in SHARES), here.value])
+        decided.plot(ticks, 100 * same_optimum(at, at[:, -1:]).mean(axis=0), "o-", color=colour)
+        middle = np.median(100 * (values / at[:, -1:] - 1), axis=0)
+        shown = np.where(np.isfinite(middle), middle, np.nan)
+        far.plot(ticks, shown, "o-", color=colour, label=trainer)
+    decided.set_ylabel("networks next to the optimum of the end, %")
+    decided.set_ylim(-3, 103)
+    far.set_ylabel("network above the optimum of the end, %, median")
+    far.set_yscale("log")
+    far.legend(frameon=False, fontsize="small", title="trainer")
+    for axes in (decided, far):
+        axes.set_xscale("log")
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.minorticks_off()
+        axes.set_xlabel("steps, % of all")
+    return figure
+
+
+def same_optimum(values: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """True where a local optimum has the value of that of the end, to a millionth."""
+    return np.isfinite(values) & (np.abs(values - end) <= 1e-6 * end)
+
+
+def _setting(trainer: str, width: int, scale: float, batch: int) -> str:
+    """Name a row of the picture by what is not as in the others."""
+    parts = [trainer]
+    parts += [f"{width} units"] * (width != 24) + [f"scale {scale:g}"] * (scale != 0.3)
+    return ", ".join(parts + [f"batches of {batch}"] * (batch > 0))
+
+
 @click.command()
 @click.option("--starts", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option(
@@ -100,7 +184,7 @@ def rows(data: str, starts: int, done: set[tuple[Any, ...]]) -> Iterator[dict[st
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(starts: int, data: tuple[str, ...], out: Path) -> None:
-    """Certified local optima next to trained ReLU networks."""
+    """Write certified local optima next to trained ReLU networks, and their picture."""
     path = out / "relu_limits.csv"
     table, done = begun(path, KEY)
     before = table.to_dict("records")
@@ -111,6 +195,7 @@ def main(starts: int, data: tuple[str, ...], out: Path) -> None:
             yield from rows(name, starts, done)
 
     keep_rows(every(), path, digits=".6g")
+    draw(pd.read_csv(path)).savefig(out / "relu_limits.png", dpi=110)
 
 
 if __name__ == "__main__":

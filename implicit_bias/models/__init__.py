@@ -2,6 +2,7 @@
 
 from ..runs.model import Model
 from .dgn.model import MODELS as DGN
+from .diagonal.model import MODELS as DIAGONAL
 from .distillation.model import MODELS as DISTILLATION
 from .dlgn.model import MODELS as DLGN
 from .gdln.model import MODELS as GDLN
@@ -16,7 +17,7 @@ __all__ = ["MODELS", "Model"]
 MODELS: dict[str, Model] = {
     model.name: model
     for model in sorted(
-        (*DGN, *DISTILLATION, *DLGN, *GDLN, *GLN, *HEADS, *LINEAR, *ORTHOSEP, *RELU),
+        (*DGN, *DIAGONAL, *DISTILLATION, *DLGN, *GDLN, *GLN, *HEADS, *LINEAR, *ORTHOSEP, *RELU),
         key=lambda model: model.name,
     )
 }

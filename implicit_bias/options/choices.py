@@ -40,6 +40,7 @@ class Transformer(Protocol):
 ModelName = Literal[
     "deep-linear",
     "dgn",
+    "diagonal",
     "distillation",
     "dlgn",
     "frelu",

@@ -37,6 +37,8 @@ def _like(name: str, other: Quantity, doc: str) -> Quantity:
     return replace(other, name=name, doc=doc, over_classes=None)
 
 
+_L1_NORM = _column("l1_norm", "l1 norm", "l1 norm of the network's coefficients.", ".6g")
+_L2_NORM = _column("l2_norm", "l2 norm", "l2 norm of the network's coefficients.", ".6g")
 _GAP = _column(
     "gap",
     "  duality gap",
@@ -350,6 +352,43 @@ MEASURED: tuple[Quantity, ...] = (
         ".4f",
         ideal=1.0,
     ),
+    _column(
+        "start_error",
+        "  off the limit of the start its steps amount to",
+        "Distance of a diagonal network from the limit of its effective start, relative to that.",
+        ".2e",
+        ideal=0.0,
+        head="off the effective limit",
+        phrase="{:.1e} off that of the start its steps amount to",
+    ),
+    _column(
+        "potential_ratio",
+        "least potential of its scores over its own",
+        "Least potential of all diagonal networks with the network's scores, certified, over its "
+        "own: 1 for gradient flow at every time.",
+        ".6f",
+        ideal=1.0,
+        head="potential ratio",
+    ),
+    _column(
+        "off_span",
+        "share of its dual off the span of the samples",
+        "Share of the gradient of a network's potential outside the row space of the features: 0 "
+        "for gradient flow at every time.",
+        ".2e",
+        ideal=0.0,
+        head="off the span",
+    ),
+    _column(
+        "effective_scale",
+        "scale of the start its steps amount to",
+        "Geometric mean of the scales of the effective start of a diagonal network.",
+        ".6g",
+    ),
+    _like("l1_limit", replace(_L1_NORM, label="l1 norm of the limit"), "l1 norm of the limit."),
+    _L1_NORM,
+    _like("l2_limit", replace(_L2_NORM, label="l2 norm of the limit"), "l2 norm of the limit."),
+    _L2_NORM,
     _like("null_norm_limit", _NULL_NORM, "Length of the limit off the span of the samples."),
     _NULL_NORM,
     _like("angle_limit", _ANGLE, "Angle between limit and teacher, in radians."),

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, overload
 from torch.nn import Module
 from typing_extensions import TypeVar
 
+from ..finite_limits.diagonal import DiagonalLimit
 from ..kernels.regression import KernelRegression
 from ..limits.frelu import FReLULimit
 from ..limits.limit import Limit
@@ -18,6 +19,7 @@ from ..limits.path_limit import PathLimit
 from ..measures.bounded_value import BoundedComparison
 from ..measures.comparison import Comparison
 from ..models.dgn.lazy_comparison import ScaleComparison
+from ..models.diagonal.comparison import DiagonalComparison
 from ..models.distillation.comparison import DistillationComparison
 from ..models.distillation.limit import DistillationLimit
 from ..models.dlgn.comparison import DLGNComparison
@@ -34,6 +36,7 @@ from ..networks.balanced_relu import BalancedReLU, ResidualReLU
 from ..networks.copied import CopiedUnits
 from ..networks.deep_linear import DeepLinear
 from ..networks.dgn import DGN, GatedStack
+from ..networks.diagonal_linear import DiagonalLinear
 from ..networks.exits import ExitNetwork
 from ..networks.frelu import FReLU
 from ..networks.gln import GLN
@@ -80,6 +83,10 @@ class HeldLimit:
     def __get__(
         self, report: Report[Literal["dgn"], Any, Any, Literal["rich"]], owner: Any = None
     ) -> PathLimit: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["diagonal"], Any, Any, Any], owner: Any = None
+    ) -> DiagonalLimit: ...
     @overload
     def __get__(
         self, report: Report[Literal["distillation"], Literal["all"], Any, Any], owner: Any = None
@@ -207,6 +214,10 @@ class HeldNetwork:
     ) -> GatedStack: ...
     @overload
     def __get__(
+        self, report: Report[Literal["diagonal"], Any, Any, Any], owner: Any = None
+    ) -> DiagonalLinear: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["distillation"], Literal["all"], Any, Any], owner: Any = None
     ) -> LinearStudent: ...
     @overload
@@ -327,6 +338,10 @@ class HeldTrajectory:
     @overload
     def __get__(
         self, report: Report[Literal["dgn"], Any, Any, Literal["rich"]], owner: Any = None
+    ) -> Trajectory: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["diagonal"], Any, Any, Any], owner: Any = None
     ) -> Trajectory: ...
     @overload
     def __get__(
@@ -453,6 +468,10 @@ class HeldComparison:
     def __get__(
         self, report: Report[Literal["dgn"], Any, Any, Literal["rich"]], owner: Any = None
     ) -> BoundedComparison: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["diagonal"], Any, Any, Any], owner: Any = None
+    ) -> DiagonalComparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["distillation"], Literal["all"], Any, Any], owner: Any = None

@@ -59,14 +59,17 @@ class DecayProgram:
         """Name for tables and pictures."""
         if self.norm == "ridge":
             return "ridge"
-        form = "penalty" if self.radius is None else "ball"
-        return f"{self.norm} {form}"
+        if self.radius is None:
+            return "group lasso" if self.norm == "units" else f"{self.norm} penalty"
+        return f"{self.norm} ball"
 
     @property
     def text(self) -> str:
         """The program in a line."""
         if self.norm == "ridge":
             return f"min mean loss + {self.penalty:g} ||zeta||^2 / 2"
+        if self.radius is None and self.norm == "units":
+            return f"min mean loss + {self.penalty:g} sum_h ||zeta_h||"
         if self.radius is None:
             return f"min mean loss + {self.penalty:g} N(zeta), N = {self.norm}"
         return f"min mean loss  s.t.  N(zeta) <= {self.radius:g}, N = {self.norm}"

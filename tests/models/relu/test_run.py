@@ -82,6 +82,30 @@ def test_the_default_trainer_ends_at_a_certified_local_optimum(data) -> None:
     assert "local limit / network" in text and "half the steps" in text
 
 
+def test_a_constant_column_is_the_bias_of_the_network_and_of_its_local_limit(tmp_path) -> None:
+    given = plane()
+    points = np.concatenate([given["X"], given["X_val"]])[:, :2]
+    labels = np.concatenate([given["y"], given["y_val"]])
+    np.savez(tmp_path / "diamond.npz", X=points, y=labels)
+    file = ("--model", "relu", "--data", tmp_path / "diamond.npz", "--n-train", 40, "--n-val", 40)
+    trained = ("--hidden-units", 12, "--trainer", "annealed", "--steps", 400)
+    record = results(*file, *trained, "--constant", "--save", tmp_path / "run")
+    limit = ib.limits.ReLULocalLimit.load(tmp_path / "run" / "local-limit.safetensors")
+    seed = record["seeds"]["data"]
+    data = ib.load_data(tmp_path / "diamond.npz", n_train=40, n_val=40, random_state=seed)
+    assert data.X_train.shape == (40, 2)
+    X = np.column_stack([data.X_train, np.ones(40)])
+    # Proved on the points with a one behind each, and no better than the best of all widths there.
+    assert limit.certify(X, data.y_train).gap < 1e-8 and limit.units.shape[1] == 3
+    assert limit.value == pytest.approx(record["local_limit"]["comparison"]["local_value"])
+    best = ib.limits.solve_relu_minnorm(X, data.y_train)
+    assert best.status.name == "GLOBAL_OPTIMUM" and best.value <= limit.value * (1 + 1e-8)
+    assert np.abs(limit.units[:, 2]).max() > 0.1 * np.abs(limit.units).max()
+    # Without a bias scores are homogeneous, and these units separate no diamond about 0.
+    plain = results(*file, *trained, "--no-constant", code=3)
+    assert plain["local_limit"]["status"] == "FAILED"
+
+
 # The copy that froze its gates
 
 

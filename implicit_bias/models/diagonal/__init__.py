@@ -1,0 +1,1 @@
+"""Diagonal linear networks from any start: the interpolant of least potential."""

@@ -1,0 +1,65 @@
+"""Diagonal linear networks on the squared loss in the table of models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...options.fields import ImageOptions, ScheduleOptions, option
+from ...runs.model import Holds, Model
+from ...runs.premises import FULL_BATCHES, Premise
+
+__all__ = ["MODELS"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagonalOptions(ScheduleOptions, ImageOptions):
+    """Features, the scale of the start, and steps on the squared loss."""
+
+    learning_rate: tuple[float, ...] | None = option(
+        None,
+        "Learning rate of each phase.",
+        above=0,
+        example="0.04,0.01 (or auto)",
+        words={"auto": ()},
+        unset="0.2 over the largest curvature at the start and at the limit",
+    )
+    init_scale: float = option(
+        0.1, "Scale of the start u = sqrt(2) scale, v = 0: small is rich, large is kernel.", above=0
+    )
+    tol: float = option(1e-8, "Relative gap and misfit to reach.", above=0)
+
+
+SQUARED = Premise(name="squared loss", text="the loss is squared", known="by construction")
+FLOW = Premise(
+    name="gradient flow",
+    text="steps are small enough to follow gradient flow: the start that they amount to is "
+    "measured, whatever their size",
+    known="measured",
+)
+INTERPOLATES = Premise(
+    name="interpolation",
+    text="features interpolate the targets; else the limit is that of their best fit",
+    known="measured",
+)
+MODELS = (
+    Model(
+        "diagonal",
+        theorem="gradient flow of a diagonal linear network ends at the interpolant of least "
+        "potential of its start: near the least l1 norm from small starts, near the least l2 norm "
+        "from large ones (Woodworth et al., Kernel and rich regimes, theorem 1)",
+        source="Woodworth et al. 2020, theorem 1",
+        program="min sum_i phi_i(b_i)  s.t.  <b, x_n> = y_n;  phi(b) = (b asinh(2b/c) - "
+        "sqrt(b^2 + c^2/4)) / 2,  c = 2 scale^2",
+        assumes=(SQUARED, FLOW, FULL_BATCHES, INTERPOLATES),
+        options=DiagonalOptions,
+        run=f"{__package__}.run:run_diagonal",
+        refuses={"gating": "its features have no gates; gates may be its features"},
+        defaults={"n_train": 20, "batch_size": 0, "steps": (10000,), "learning_rate": ()},
+        provable=False,
+        holds=Holds(
+            limit="finite_limits.diagonal:DiagonalLimit",
+            network="networks.diagonal_linear:DiagonalLinear",
+            comparison="models.diagonal.comparison:DiagonalComparison",
+        ),
+    ),
+)

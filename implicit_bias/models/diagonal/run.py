@@ -1,0 +1,269 @@
+"""The run of diagonal networks: the limit of the start, training, and the start that steps had."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ..._solve import Status
+from ...data.arrays import Floats
+from ...data.dataset import Dataset
+from ...data.sample import Sample
+from ...finite_limits.diagonal import DiagonalLimit, solve_diagonal
+from ...networks.diagonal_linear import DiagonalLinear
+from ...quantities.table import lines
+from ...reports.finding import Assumption, Finding, Side, Table
+from ...reports.findings import divergence, trained
+from ...reports.report import Report
+from ...reports.verdict import WITHIN, Evidence
+from ...runs.fit import fit
+from ...runs.gathering import gather
+from ...runs.setup import Setup, data_record, torch_dtype, training_settings
+from ...runs.user_data import load_chosen
+from ...training.settings import TrainingSettings
+from .comparison import (
+    DiagonalComparison,
+    DiagonalObserver,
+    coefficients,
+    compare_diagonal,
+    norms_over_scales,
+)
+from .figure import plot_kernel_to_rich, plot_limit_error
+
+__all__ = ["run_diagonal"]
+
+NAME = "least potential"
+# Scales of the picture: from where the limit has the least l1 norm to where it has the least l2.
+SCALES = np.geomspace(1e-4, 100.0, 25)
+# A learning rate over the inverse of the largest curvature: descent is stable below 2.
+RATE = 0.2
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DiagonalSetup(Setup):
+    """The setup of a run, with its data, network, limit and rates.
+
+    Attributes
+    ----------
+    dataset : Dataset
+    network : DiagonalLinear
+        As it begins.
+    limit : DiagonalLimit
+        From this start, of the targets' part in the range of the features.
+    misfit : float
+        The part of the targets that no coefficients fit, relative.
+    settings : TrainingSettings
+    """
+
+    dataset: Dataset
+    network: DiagonalLinear
+    limit: DiagonalLimit
+    misfit: float
+    settings: TrainingSettings
+
+    @property
+    def train(self) -> Sample:
+        """The training part of the data."""
+        return Sample(self.dataset.X_train, self.dataset.y_train, None)
+
+    @property
+    def held_out(self) -> Sample:
+        """The held-out part of the data."""
+        return Sample(self.dataset.X_val, self.dataset.y_val, None)
+
+
+def run_diagonal(setup: Setup) -> Report:
+    """Predict a diagonal network from its start, train it, and compare them.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range or the data are not there, before any long work.
+    """
+    whole = _prepare(setup)
+    heading = setup.heading(
+        data_record(whole.dataset),
+        title="a diagonal network beside the limit of its start, from kernel to rich",
+        choices=f"start of scale {setup.options.init_scale:g}",
+    )
+    return gather(heading, _find(whole), setup.folder)
+
+
+def _prepare(setup: Setup) -> DiagonalSetup:
+    options, seeds = setup.options, setup.seeds
+    dataset = setup.user_data.dataset or load_chosen(options)
+    X, y = np.asarray(dataset.X_train, dtype=np.float64), np.asarray(dataset.y_train, dtype=float)
+    network = DiagonalLinear(
+        X.shape[1],
+        init_scale=options.init_scale,
+        dtype=torch_dtype(options.dtype),
+        device=options.device,
+    )
+    start = [one.detach().double().cpu().numpy().copy() for one in (network.u, network.v)]
+    limit = solve_diagonal(X, y, *start, tol=options.tol)
+    misfit = limit.certificate.misfit
+    if limit.status is Status.NOT_INTERPOLABLE:
+        # The slopes of the squared loss are those of the targets that are in range.
+        limit = solve_diagonal(X, X @ limit.zeta, *start, tol=options.tol)
+    schedule = None
+    if not options.learning_rate and setup.trains:
+        rate = RATE / _curvature(X, limit, options.init_scale)
+        schedule = tuple((steps, rate) for steps in options.steps)
+    elif not setup.trains:
+        schedule = ((1, 1.0),)
+    settings = training_settings(options, seeds, loss="squared", schedule=schedule)
+    return DiagonalSetup(
+        **setup.shared,
+        dataset=dataset,
+        network=network,
+        limit=limit,
+        misfit=misfit,
+        settings=settings,
+    )
+
+
+def _curvature(X: Floats, limit: DiagonalLimit, scale: float) -> float:
+    """Return the largest curvature of the mean loss at the start and at the limit.
+
+    It is that of `X diag(u^2 + v^2) X^T / n`, and `(u^2 + v^2)^2 = c^2 + 4 (u v)^2`.
+    """
+    c = 2 * scale**2
+    sizes = (np.full(X.shape[1], c), np.sqrt(c**2 + 4 * limit.zeta**2))
+    return max(float(np.linalg.norm(X * np.sqrt(size), 2)) ** 2 / len(X) for size in sizes)
+
+
+def _find(setup: DiagonalSetup) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
+    limit, network = setup.limit, setup.network
+    setup.progress.stage(f"solving for the {NAME} on {len(setup.train.y)} samples")
+    yield _solved(setup)
+    if not setup.trains:
+        return
+    observer = DiagonalObserver(network, limit)
+    setup.progress.stage(f"training for {setup.settings.n_steps} steps")
+    trajectory = fit(
+        setup,
+        network,
+        setup.train.X,
+        setup.train.y,
+        settings=setup.settings,
+        X_val=setup.held_out.X,
+        observer=observer,
+    )
+    setup.progress.stage("comparing, and solving from other scales of the start")
+    X = np.asarray(setup.train.X, dtype=np.float64)
+    norms = norms_over_scales(X, X @ limit.zeta, SCALES, setup.options.tol)
+    zeta = coefficients(network)
+    point = np.array([np.abs(zeta).sum(), np.linalg.norm(zeta)])
+    scale = float(setup.options.init_scale)
+    panels = (
+        partial(plot_kernel_to_rich, SCALES, norms, scale, point),
+        partial(plot_limit_error, trajectory),
+    )
+    yield trained(network, trajectory, panels=panels, margins=False)
+    found = compare_diagonal(limit, network, observer, setup.train, setup.held_out)
+    yield Finding.measured(
+        "comparison",
+        found,
+        tables=(Table("network beside its limit", ("", "value"), tuple(found.rows())),),
+        sides=(Side("network", _side(found)),),
+        assumptions=(_flow(found, limit),),
+    )
+    yield Finding.judged(
+        Evidence(
+            status=limit.status,
+            near={"limit_error": found.limit_error},
+            beside={"start_error": found.start_error, "agreement": found.agreement},
+            diverged=divergence(trajectory),
+            reason=_reason(found),
+            remark="" if trajectory.finished else "interrupted",
+        )
+    )
+
+
+def _side(found: DiagonalComparison) -> dict[str, float]:
+    names = (
+        "limit_error", "start_error", "potential_ratio", "off_span", "l1_norm", "l2_norm",
+        "agreement",
+    )  # fmt: skip
+    return {name: getattr(found, name) for name in names}
+
+
+def _reason(found: DiagonalComparison) -> str:
+    """Return what keeps a network from the limit of its start."""
+    if found.start_error <= WITHIN:
+        return "it is at the limit of the start that its steps amount to: smaller `--learning-rate`"
+    return "steps have not converged: give more `--steps`"
+
+
+def _flow(found: DiagonalComparison, limit: DiagonalLimit) -> Assumption:
+    """Return how far finite steps have moved the start."""
+    scale = math.sqrt(float(np.exp(np.log(np.abs(limit.u0**2 - limit.v0**2)).mean())) / 2)
+    moved = abs(found.effective_scale / scale - 1)
+    return Assumption(
+        "steps follow gradient flow: the start that they amount to has a scale of "
+        f"{found.effective_scale:.4g} beside {scale:.4g}",
+        moved <= WITHIN,
+        "gradient flow",
+        f"measured: {moved:.2g} off",
+    )
+
+
+def _solved(setup: DiagonalSetup) -> Finding:
+    """Return the finding of the limit."""
+    limit, proof = setup.limit, setup.limit.certificate
+    record = limit.to_dict()
+    cells = {
+        "limit": NAME,
+        "objective": limit.objective,
+        "lower_bound": proof.dual_objective,
+        "gap": limit.gap,
+        "n_units": len(limit.zeta),
+        "iterations": limit.iterations,
+        "limit_seconds": limit.seconds,
+    }
+    norms = {
+        "l1_limit": float(np.abs(limit.zeta).sum()),
+        "l2_limit": float(np.linalg.norm(limit.zeta)),
+    }
+    rows = (
+        ("status", limit.status.name),
+        ("least potential", f"{limit.objective:.10g}"),
+        *lines(cells | norms, "lower_bound", "gap"),
+        ("misfit", f"{proof.misfit:.2e}"),
+        ("every coefficient within", f"{proof.distance:.2e}"),
+        *lines(cells | norms, "l1_limit", "l2_limit", "n_units", "iterations", "limit_seconds"),
+    )
+    fits = setup.misfit <= limit.tol
+    return Finding(
+        "limit",
+        record={"limit": record},
+        tables=(Table("prediction", ("", NAME), rows),),
+        assumptions=(
+            Assumption(
+                "features interpolate the targets, else the limit is that of their best fit: "
+                f"what is left of them is {setup.misfit:.2g}",
+                fits,
+                "interpolation",
+                "measured",
+            ),
+        ),
+        files={"limit.safetensors": limit.save},
+        statuses={NAME: limit.status},
+        certificates={NAME: record},
+        row=cells | norms,
+        sides=(
+            Side(
+                NAME,
+                {"status": limit.status.name, "lower_bound": proof.dual_objective,
+                 "gap": limit.gap, "l1_norm": norms["l1_limit"], "l2_norm": norms["l2_limit"]},
+                predicted=True,
+            ),
+        ),
+        objects={"limit": limit},
+        verdicts=(),
+    )  # fmt: skip
