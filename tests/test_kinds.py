@@ -249,7 +249,7 @@ def test_an_annotation_says_whether_none_will_do(annotation, optional) -> None:
 def test_numbers_of_results_have_kinds_of_their_own() -> None:
     for annotation, value in (("int", -1), ("float", NAN), ("Array", np.array([NAN]))):
         KINDS.check_of(annotation, KINDS.RESULTS)[0]("a", value)
-        with pytest.raises(ValueError, match="^`a` "):
+        with pytest.raises(ValueError, match=r"^`a` "):
             KINDS.check_of(annotation)[0]("a", value)
-    with pytest.raises(TypeError, match="`a` must be an integer, got 0.5"):
+    with pytest.raises(TypeError, match=r"`a` must be an integer, got 0\.5"):
         KINDS.check_of("int", KINDS.RESULTS)[0]("a", 0.5)
