@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...drawing.palette import BLACK, BLUE, VERMILLION
 from ...drawing.runs import power_ticks, step_axis
+from ...quantities.table import TABLE
 from ...training.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ def plot_kernel_to_rich(
     ax : Axes
     """
     least = np.nanmin(norms, axis=0)
-    for column, (label, color) in enumerate((("l1 norm", BLUE), ("l2 norm", VERMILLION))):
-        ax.plot(scales, norms[:, column] / least[column], color=color, label=f"{label}, limit")
+    for column, (name, color) in enumerate((("l1_norm", BLUE), ("l2_norm", VERMILLION))):
+        label = f"{TABLE[name].label}, limit"
+        ax.plot(scales, norms[:, column] / least[column], color=color, label=label)
         ax.plot([scale], [point[column] / least[column]], "o", color=color, mec=BLACK)
     ax.plot([], [], "o", color="white", mec=BLACK, label="trained network")
     ax.set_xscale("log")
@@ -51,7 +53,7 @@ def plot_kernel_to_rich(
 
 def plot_limit_error(trajectory: Trajectory, ax: Axes) -> Axes:
     """Draw the distance from the limit and the loss over training."""
-    shown = {"off the limit, relative": (trajectory.observed["limit_error"], BLUE),
+    shown = {TABLE["limit_error"].label: (trajectory.observed["limit_error"], BLUE),
              "loss": (trajectory.loss, "0.5")}  # fmt: skip
     for label, (values, color) in shown.items():
         ax.plot(trajectory.step, np.where(values > 0, values, np.nan), color=color, label=label)
