@@ -1,6 +1,7 @@
 """Names of `implicit_bias.programs`, with the modules that they are loaded from."""
 
 from ._solve import to_cvxpy as to_cvxpy
+from .finite_limits.program import LeastPotential as LeastPotential
 from .finite_limits.program import WeightDecay as WeightDecay
 from .kernels.margin import KernelSVM as KernelSVM
 from .kernels.regression import KernelLeastSquares as KernelLeastSquares

@@ -32,7 +32,13 @@ from ..limits.result import Result
 from .dual_newton import infeasibility, solve_equalities, solve_margins
 from .potential import Potential, potential_of
 
-__all__ = ["DiagonalCertificate", "DiagonalLimit", "solve_diagonal"]
+__all__ = [
+    "DiagonalCertificate",
+    "DiagonalLimit",
+    "checked_data",
+    "checked_start",
+    "solve_diagonal",
+]
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -236,7 +242,7 @@ class DiagonalLimit(Result):
         >>> limit.certify(features, y).status.name, limit.certify(features, 2 * y).status.name
         ('SOLVED', 'INACCURATE')
         """
-        Phi, targets = _checked_data(features, y, self.margin)
+        Phi, targets = checked_data(features, y, self.margin)
         require_columns("features", Phi, len(self.zeta), "those of the limit")
         require_shape("y", targets, self.dual.shape, "the samples of the limit")
         found = vars(self) | _proved(
@@ -337,8 +343,8 @@ def solve_diagonal(
     [1.6, 0.8]
     """
     begun = time.perf_counter()
-    Phi, targets = _checked_data(features, y, margin)
-    first, second = _checked_start(u0, v0, Phi.shape[1], depth)
+    Phi, targets = checked_data(features, y, margin)
+    first, second = checked_start(u0, v0, Phi.shape[1], depth)
     potential = potential_of(first, second, depth)
     cut = max(Phi.shape) * EPS if rcond is None else rcond
     proof = None
@@ -444,7 +450,8 @@ def _proves(potential: Potential, Phi: Floats, y: Floats, margin: float | None, 
     return bool(wrong.max() <= 1e-10 * sizes and gain > 1e-8 * np.abs(y) @ np.abs(nu))
 
 
-def _checked_data(features: Any, y: Any, margin: float | None) -> tuple[Floats, Floats]:
+def checked_data(features: Any, y: Any, margin: float | None) -> tuple[Floats, Floats]:
+    """Check features and targets, or labels of margins, and return them in float64."""
     Phi, targets = _floats("features", features), _floats("y", y)
     _check_matrix(Phi)
     require_shape("y", targets, (len(Phi),), "one target per row of features")
@@ -462,7 +469,8 @@ def _check_matrix(Phi: Floats) -> None:
         raise ValueError(f"`features` must have shape (n, m) with n, m >= 1, got {Phi.shape}")
 
 
-def _checked_start(u0: Any, v0: Any, n_features: int, depth: int) -> tuple[Floats, Floats]:
+def checked_start(u0: Any, v0: Any, n_features: int, depth: int) -> tuple[Floats, Floats]:
+    """Check the weights of a start, zeros or copies where `v0` is None, and return them."""
     first = _floats("u0", u0)
     require_shape("u0", first, (n_features,), "one weight a column of features")
     require_scale("u0", first)

@@ -1,23 +1,94 @@
-"""The convex program of training with weight decay, for cvxpy."""
+"""Convex programs of finite limits for cvxpy: weight decay, and diagonal networks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from .._doors import door, parameters
 from .._kinds import anything, count, one_of, or_none
 from .._solve import ArrayLike, require_positive
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, labelled
+from .diagonal import checked_data, checked_start
 from .losses import FIT_LOSSES
 from .problem import FitProblem
 
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["WeightDecay"]
+__all__ = ["LeastPotential", "WeightDecay"]
 
 _NORMS = ("units", "l2", "linf", "l1", "spectral", "nuclear", "ridge")
+
+
+@dataclass(frozen=True)
+class LeastPotential(LiteralProgram):
+    """The interpolant of least potential: the limit of a diagonal network from its start.
+
+        minimise  sum_i (kl(p_i, (u_i + v_i)^2 / 4) + kl(q_i, (u_i - v_i)^2 / 4)) / 2 - offset
+        s.t.      features (p - q) = y,       kl(p, a) = p log(p / a) - p + a
+
+    with coefficients p - q. Its optimum is that of `limits.solve_diagonal`, the offset being the
+    sum of ``(u_i^2 + v_i^2) / 4``.
+
+    References
+    ----------
+    B. Woodworth et al., "Kernel and rich regimes in overparametrized models", theorem 1, in the
+    layers' products with each other.
+
+    Examples
+    --------
+    >>> features, y, start = np.array([[2.0, 1.0]]), np.array([4.0]), np.full(2, 0.5)
+    >>> problem = ib.programs.LeastPotential().literal(features, y, start)
+    >>> limit = ib.limits.solve_diagonal(features, y, start)
+    >>> bool(abs(problem.solve(solver="CLARABEL") - limit.objective) < 1e-6)
+    True
+    """
+
+    name: ClassVar[str] = "least potential"
+
+    @door()
+    def literal(
+        self, features: ArrayLike, y: ArrayLike, u0: ArrayLike, v0: ArrayLike | None = None
+    ) -> cvxpy.Problem:
+        """State the program in cvxpy, in the variables "p" and "q".
+
+        Parameters
+        ----------
+        features, y, u0, v0
+            As `limits.solve_diagonal` takes them, at depth 2.
+
+        Returns
+        -------
+        cvxpy.Problem
+
+        Raises
+        ------
+        MissingExtra
+            Without cvxpy.
+        TypeError, ValueError
+            If an array is malformed, or u0 and v0 are equal up to sign anywhere: a coefficient of
+            one sign has no potential of this form.
+        """
+        Phi, targets = checked_data(features, y, None)
+        u, v = checked_start(u0, v0, Phi.shape[1], 2)
+        sizes = (u + v) ** 2 / 4, (u - v) ** 2 / 4
+        if not np.all(np.minimum(*sizes) > 0):
+            raise ValueError("`u0` and `v0` must differ in size everywhere, for two signs")
+        cp = cvxpy_module()
+        parts = [cp.Variable(len(u), name=name) for name in "pq"]
+        divergences = [
+            cp.sum(cp.kl_div(part, constant(size, name)))
+            for part, size, name in zip(parts, sizes, ("a", "b"), strict=True)
+        ]
+        offset = float((u**2 + v**2).sum()) / 4
+        scores = constant(Phi, "X") @ (parts[0] - parts[1])
+        return cp.Problem(
+            cp.Minimize((divergences[0] + divergences[1]) / 2 - offset),
+            [labelled(scores == constant(targets, "y"), "scores")],
+        )
 
 
 @parameters(loss=one_of(FIT_LOSSES), norm=one_of(_NORMS), n_contexts=or_none(count(1)))

@@ -100,6 +100,7 @@ def hinges() -> Case:
     return Case(programs.ReLUMargin(found.signs), data, lambda: found.value, "u", CONES)
 
 
+START = np.linspace(0.2, 1.1, N)
 LAYERS = [GATES[:, 2:], GATES[:, [0, 3]]]
 CASES: dict[str, Case] = {
     "linear": margins(programs.HardMarginSVM(), X, names="b"),
@@ -147,6 +148,11 @@ CASES: dict[str, Case] = {
     "mixed labels": exits(0.3, SOME_LABELS, TEACHER),
     "unit features": margins(programs.UnitFeatures(2), np.hstack([MIRRORED, X])),
     "relu": hinges(),
+    "least potential": Case(
+        programs.LeastPotential(), (X.T, Y[:D], START, START[::-1] / 3),
+        lambda: ib.limits.solve_diagonal(X.T, Y[:D], START, START[::-1] / 3).require().objective,
+        "p q", EXPONENTIAL,
+    ),
     "weight decay": Case(
         programs.WeightDecay("logistic", "l1", penalty=0.01), (X, Y, GATES),
         lambda: ib.limits.solve_fit(X, Y, GATES, norm="l1", penalty=0.01).require().objective,

@@ -22,6 +22,7 @@ SMALL = {
         {"trainer": "constant", "n_train": 40, "n_val": 40, "steps": 20, "hidden_units": 3},
         {
             "dgn": {"hidden_units": 8},
+            "diagonal": {"n_train": 12},
             "distillation": {"n_train": 12},
             "dlgn": {"hidden_units": 8, "gate_steps": 30},
             "gdln": {"n_train": 300},

@@ -21,6 +21,7 @@ TINY = small_runs(
     {"n_train": 30, "steps": 10, "hidden_units": 3},
     {
         "dgn": {"n_train": 20, "steps": 30, "data": "quadrants", "starts": 2},
+        "diagonal": {"n_train": 10},
         "distillation": {"n_train": 10, "n_val": 40},
         "dlgn": {"gate_steps": 40, "hidden_units": 8, "data": "circle"},
         "frelu": {"data": "quadrants"},

@@ -19,6 +19,7 @@ SMALL = small_runs(
     {"n_train": 30, "steps": 24, "hidden_units": 3, "batch_size": 0},
     {
         "dgn": {"n_train": 20, "data": "quadrants"},
+        "diagonal": {"n_train": 10},
         "distillation": {"n_train": 10, "n_val": 40},
         "dlgn": {"gate_steps": 24, "hidden_units": 8, "data": "circle"},
         "frelu": {"data": "quadrants"},

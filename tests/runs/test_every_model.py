@@ -20,6 +20,7 @@ QUICK = small_runs(
     {"n_train": 60, "steps": 200, "hidden_units": 3},
     {
         "dgn": {"hidden_units": 4, "starts": 2},
+        "diagonal": {"n_train": 15},
         "distillation": {"n_train": None, "steps": "100,300", "n_val": 200},
         "dlgn": {"hidden_units": None, "gate_steps": 100},
         "gdln": {"n_train": 600, "steps": 60},

@@ -18,6 +18,7 @@ QUICK = small_runs(
     {"n_train": 60, "steps": 20, "hidden_units": 3},
     {
         "dgn": {"hidden_units": 4},
+        "diagonal": {"n_train": 15},
         "distillation": {"n_train": None, "n_val": 100},
         "dlgn": {"hidden_units": None, "gate_steps": 20},
         "gdln": {"n_train": 600},

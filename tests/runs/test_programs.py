@@ -79,6 +79,7 @@ CASES = {
         [("multi-class hard margin, exit 2", SOCP, 80, 45 * 9)],
     ),
     "distillation": (("distillation",), []),
+    "diagonal": (("diagonal",), [("least potential", EXP, 2 * D, 20)]),
 }  # fmt: skip
 
 

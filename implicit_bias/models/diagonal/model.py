@@ -21,7 +21,7 @@ class DiagonalOptions(ScheduleOptions, ImageOptions):
         above=0,
         example="0.04,0.01 (or auto)",
         words={"auto": ()},
-        unset="0.2 over the largest curvature at the start and at the limit",
+        unset="0.1 over the largest curvature at the start and at the limit",
     )
     init_scale: float = option(
         0.1, "Scale of the start u = sqrt(2) scale, v = 0: small is rich, large is kernel.", above=0
@@ -53,8 +53,9 @@ MODELS = (
         assumes=(SQUARED, FLOW, FULL_BATCHES, INTERPOLATES),
         options=DiagonalOptions,
         run=f"{__package__}.run:run_diagonal",
+        programs=f"{__package__}.run:diagonal_programs",
         refuses={"gating": "its features have no gates; gates may be its features"},
-        defaults={"n_train": 20, "batch_size": 0, "steps": (10000,), "learning_rate": ()},
+        defaults={"n_train": 20, "batch_size": 0, "steps": (20000,), "learning_rate": ()},
         provable=False,
         holds=Holds(
             limit="finite_limits.diagonal:DiagonalLimit",

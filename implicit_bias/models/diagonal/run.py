@@ -9,11 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from ..._solve import Status
 from ...data.arrays import Floats
 from ...data.dataset import Dataset
 from ...data.sample import Sample
 from ...finite_limits.diagonal import DiagonalLimit, solve_diagonal
+from ...finite_limits.program import LeastPotential
 from ...networks.diagonal_linear import DiagonalLinear
 from ...quantities.table import lines
 from ...reports.finding import Assumption, Finding, Side, Table
@@ -22,6 +22,7 @@ from ...reports.report import Report
 from ...reports.verdict import WITHIN, Evidence
 from ...runs.fit import fit
 from ...runs.gathering import gather
+from ...runs.programs import RunPrograms, stated
 from ...runs.setup import Setup, data_record, torch_dtype, training_settings
 from ...runs.user_data import load_chosen
 from ...training.settings import TrainingSettings
@@ -34,13 +35,13 @@ from .comparison import (
 )
 from .figure import plot_kernel_to_rich, plot_limit_error
 
-__all__ = ["run_diagonal"]
+__all__ = ["diagonal_programs", "run_diagonal"]
 
-NAME = "least potential"
+NAME = LeastPotential.name
 # Scales of the picture: from where the limit has the least l1 norm to where it has the least l2.
 SCALES = np.geomspace(1e-4, 100.0, 25)
 # A learning rate over the inverse of the largest curvature: descent is stable below 2.
-RATE = 0.2
+RATE = 0.1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -93,22 +94,28 @@ def run_diagonal(setup: Setup) -> Report:
     return gather(heading, _find(whole), setup.folder)
 
 
+def diagonal_programs(setup: Setup) -> RunPrograms:
+    """State the program of the limit in cvxpy.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        As `run_diagonal`.
+    """
+    dataset, targets, _ = _data(setup)
+    u, v = _start(_network(setup, dataset))
+    setup.progress.stage(f"stating the {NAME} on {len(targets)} samples")
+    problem = LeastPotential().literal(dataset.X_train, targets, u, v)
+    program = stated(NAME, problem, "coefficients are p - q")
+    return RunPrograms(setup.model, dataset.description, (program,))
+
+
 def _prepare(setup: Setup) -> DiagonalSetup:
     options, seeds = setup.options, setup.seeds
-    dataset = setup.user_data.dataset or load_chosen(options)
-    X, y = np.asarray(dataset.X_train, dtype=np.float64), np.asarray(dataset.y_train, dtype=float)
-    network = DiagonalLinear(
-        X.shape[1],
-        init_scale=options.init_scale,
-        dtype=torch_dtype(options.dtype),
-        device=options.device,
-    )
-    start = [one.detach().double().cpu().numpy().copy() for one in (network.u, network.v)]
-    limit = solve_diagonal(X, y, *start, tol=options.tol)
-    misfit = limit.certificate.misfit
-    if limit.status is Status.NOT_INTERPOLABLE:
-        # The slopes of the squared loss are those of the targets that are in range.
-        limit = solve_diagonal(X, X @ limit.zeta, *start, tol=options.tol)
+    dataset, targets, misfit = _data(setup)
+    network = _network(setup, dataset)
+    X = np.asarray(dataset.X_train, dtype=np.float64)
+    limit = solve_diagonal(X, targets, *_start(network), tol=options.tol)
     schedule = None
     if not options.learning_rate and setup.trains:
         rate = RATE / _curvature(X, limit, options.init_scale)
@@ -124,6 +131,33 @@ def _prepare(setup: Setup) -> DiagonalSetup:
         misfit=misfit,
         settings=settings,
     )
+
+
+def _data(setup: Setup) -> tuple[Dataset, Floats, float]:
+    """Return the data, the part of their targets that features fit, and what is left, relative.
+
+    The slopes of the squared loss are those of the part that features fit.
+    """
+    dataset: Dataset = setup.user_data.dataset or load_chosen(setup.options)
+    X, y = (np.asarray(one, dtype=np.float64) for one in (dataset.X_train, dataset.y_train))
+    fitted = X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    return dataset, fitted, float(np.linalg.norm(y - fitted) / np.linalg.norm(y))
+
+
+def _network(setup: Setup, dataset: Dataset) -> DiagonalLinear:
+    options = setup.options
+    return DiagonalLinear(
+        dataset.X_train.shape[1],
+        init_scale=options.init_scale,
+        dtype=torch_dtype(options.dtype),
+        device=options.device,
+    )
+
+
+def _start(network: DiagonalLinear) -> tuple[Floats, Floats]:
+    """Return the weights u and v of a network that has not been trained."""
+    u, v = (one.detach().double().cpu().numpy().copy() for one in (network.u, network.v))
+    return u, v
 
 
 def _curvature(X: Floats, limit: DiagonalLimit, scale: float) -> float:
