@@ -94,7 +94,8 @@ def screen_table(
         row for name, row in zip(names, rows, strict=True)
         if name in PROOFS + DECIDE or len(sides) == 1 or len(set(row[1:])) > 1
     ]  # fmt: skip
-    kept = [row for row in kept if set(row[1:]) != {DASH}]
+    # That a limit is solved is what its gap says.
+    kept = [row for row in kept if set(row[1:]) not in ({DASH}, {DASH, "SOLVED"}, {"SOLVED"})]
     # A first row is no part of one above it.
     kept[:1] = [(row[0].lstrip(), *row[1:]) for row in kept[:1]]
     return ("", *(side.name for side in sides)), kept
