@@ -38,7 +38,7 @@ def plot_kernel_to_rich(
     ax : Axes
     """
     least = np.nanmin(norms, axis=0)
-    for column, (label, color) in enumerate((("l1 norm", BLUE), ("l2 norm", VERMILLION))):
+    for column, (label, color) in enumerate((("l1", BLUE), ("l2", VERMILLION))):
         ax.plot(scales, norms[:, column] / least[column], color=color, label=f"{label}, limit")
         ax.plot([scale], [point[column] / least[column]], "o", color=color, mec=BLACK)
     ax.plot([], [], "o", color="white", mec=BLACK, label="trained network")
@@ -51,7 +51,7 @@ def plot_kernel_to_rich(
 
 def plot_limit_error(trajectory: Trajectory, ax: Axes) -> Axes:
     """Draw the distance from the limit and the loss over training."""
-    shown = {"off the limit, relative": (trajectory.observed["limit_error"], BLUE),
+    shown = {"distance from the limit": (trajectory.observed["limit_error"], BLUE),
              "loss": (trajectory.loss, "0.5")}  # fmt: skip
     for label, (values, color) in shown.items():
         ax.plot(trajectory.step, np.where(values > 0, values, np.nan), color=color, label=label)
