@@ -138,8 +138,10 @@ def draw(frame: pd.DataFrame) -> Figure:
                 label=name if height == 0 else None,
             )  # fmt: skip
     reached.set_yticks(range(len(GRID)), [_setting(*one) for one in GRID], fontsize="small")
-    reached.invert_yaxis()
+    reached.set_ylim(len(GRID) - 0.5, -0.5)
     reached.set_xscale("symlog", linthresh=0.01)
+    reached.set_xticks([0, 0.01, 0.1, 1, 10], ["0", "0.01", "0.1", "1", "10"])
+    reached.set_xlim(-0.003, 50)
     reached.set_xlabel("local optimum above the least of all widths, %")
     reached.legend(frameon=False, fontsize="small", title="data")
     ticks = (*SHARES, 100)

@@ -17,6 +17,7 @@ __all__ = [
     "EngineName",
     "Experts",
     "InitName",
+    "Inseparable",
     "LossName",
     "MarginLoss",
     "MarginTrainer",
@@ -68,6 +69,8 @@ EngineName = Literal["joblib", "dask", "slurm"]
 
 Cutoffs = Literal["median", "random", "axes"]
 OnInseparable = Literal["warn", "raise"]
+# What a program returns where nothing separates: the proof, or the limit of data separable in part.
+Inseparable = Literal["prove", "split"]
 MultiClass = Literal["one-vs-rest", "joint"]
 ClassesName = Literal["two", "all"]
 # "all": each of them against the rest; "joint": all of them by one network and its softmax.

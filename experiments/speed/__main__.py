@@ -18,6 +18,7 @@ import click
 from .cases import peer_cases
 from .gln import CVXPY, OURS, SIZES, Size, run_sizes, write_as_they_come
 from .growth import run_growth
+from .norms import LIMIT as NORMS_LIMIT
 from .norms import run_norms
 from .peers import TARGETS
 from .race import markdown, run_peers
@@ -60,7 +61,8 @@ def _sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
 )
 @click.option(
     "--time-limit", type=float,
-    help=f"Seconds: of a run of cvxpy [{CVXPY_LIMIT:g}], of a peer on a program [{PEER_LIMIT:g}].",
+    help=f"Seconds: of a run of cvxpy [{CVXPY_LIMIT:g}], of a peer on a program [{PEER_LIMIT:g}], "
+    f"of a run in a norm [{NORMS_LIMIT:g}].",
 )  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), help="CSV file to write.")
 def main(
@@ -71,7 +73,7 @@ def main(
     if table == "growth":
         run_growth(data_dir, out)
     elif table == "norms":
-        run_norms(out)
+        run_norms(out, time_limit or NORMS_LIMIT)
     elif table == "peers":
         rows = run_peers(peer_cases(data_dir), out, repeats, time_limit or PEER_LIMIT)
         for target in (TARGETS[0], TARGETS[-1]):

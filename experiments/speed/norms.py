@@ -29,8 +29,11 @@ __all__ = ["NormRow", "digits", "run_norms", "time_norms"]
 
 NORMS = ("l2", "spectral", "nuclear", "linf", "l1")
 SOLVERS = ("interior-point", "highs", "cvxpy:CLARABEL", "cvxpy:SCS", "liblinear")
-SIZES = (120, 500)
-LIMIT = 120.0
+SIZES = (120, 500, 5000)
+# Above this, only solvers that do not multiply the margins out.
+MULTIPLIED = 1000
+MATRIX_FREE = ("interior-point", "liblinear")
+LIMIT = 30.0
 # liblinear's weight of errors: large enough that none is left on separable digits.
 WEIGHT = 1e3
 
@@ -60,13 +63,37 @@ def digits(n: int) -> RelativeMargins:
     return RelativeMargins(X, np.asarray(data.target[chosen], dtype=np.int64), 10)
 
 
-def run_norms(out: Path | None) -> None:
-    """Print rows as they come, and with `out` write them to a CSV file."""
+def planted(n: int) -> RelativeMargins:
+    """Relative margins of `n` normal inputs of ten classes, with a constant column.
+
+    Labels are those of a planted matrix; samples close to a tie are left out.
+    """
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(2 * n, 64)), np.ones(2 * n)])
+    scores = X @ rng.normal(size=(10, 65)).T
+    first, second = np.sort(scores, axis=1)[:, :-3:-1].T
+    kept = np.sort(np.argsort(second - first)[:n])
+    return RelativeMargins(X[kept], np.argmax(scores[kept], axis=1), 10)
+
+
+def run_norms(out: Path | None, limit: float = LIMIT, sizes: tuple[int, ...] = SIZES) -> None:
+    """Print rows as they come, and with `out` write them to a CSV file.
+
+    Parameters
+    ----------
+    out : Path or None
+    limit : float
+        Processor seconds of one run.
+    sizes : tuple of int
+        Numbers of samples: bundled digits up to 1,000, planted classes above.
+    """
     import pandas as pd
 
     rows, where = [], machine()
-    for n in SIZES:
-        for row in time_norms(digits(n)):
+    for n in sizes:
+        small = n <= MULTIPLIED
+        image, solvers = (digits(n), SOLVERS) if small else (planted(n), MATRIX_FREE)
+        for row in time_norms(image, solvers=solvers, limit=limit):
             rows.append(row)
             click.echo(
                 f"{row.n} x {row.classes}  {row.norm:9} {row.solver:15} {row.outcome:10} "

@@ -47,11 +47,8 @@ from .._words import MultiClass, OnInseparable, check_word
 from ..data.arrays import Floats, as_csr
 from ..limits.formulation import Formulation, Solving
 from ..limits.limit import Limit
-from ..limits.multiclass import (
-    MarginLimit,
-    MulticlassPredictor,
-    solve_multiclass_svm,
-)
+from ..limits.multiclass import MarginLimit, solve_multiclass_svm
+from ..limits.predictors import MulticlassPredictor
 from .ridge import ridge_coefficients
 from .rows import ClassWeight, merge_rows, weigh
 

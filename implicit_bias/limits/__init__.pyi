@@ -49,4 +49,3 @@ from .predictors import ContextPredictor as ContextPredictor
 from .result import Result as Result
 from .separability import Separability as Separability
 from .split import SplitLimit as SplitLimit
-from .split import solve_split_svm as solve_split_svm

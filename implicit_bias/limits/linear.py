@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack, overload
+
+import numpy as np
 
 from .._doors import door, parameters, result
 from .._kinds import anything
@@ -18,6 +20,7 @@ from .._solve import (
     Norm,
     NormName,
     Solution,
+    Status,
     array_namespace,
     as_float64,
     require_columns,
@@ -25,12 +28,14 @@ from .._solve import (
     require_inputs,
     to_numpy,
 )
+from .._words import Inseparable
 from ..data.arrays import as_csr
 from .formulation import Solving, real_data, solve_limit
 from .limit import Limit
 from .literal import constant, max_margin
 from .normed import NormedFormulation
 from .predictors import Predictor
+from .split import WAY_OUT, SplitLimit, solve_split
 
 if TYPE_CHECKING:
     import cvxpy
@@ -98,6 +103,9 @@ class LinearLimit(Limit):
     """
 
     FORMULATION: ClassVar[str] = "limits.linear:HardMarginSVM"
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {**Limit.ADVICE, Status.NOT_SEPARABLE: WAY_OUT.format("solve_linear_svm")}
+    )
 
     @property
     def predictor(self) -> Predictor:
@@ -215,10 +223,33 @@ class HardMarginSVM(NormedFormulation[LinearLimit]):
         return max_margin(norm, program.y, X @ b)
 
 
+@overload
+def solve_linear_svm(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    norm: Norm | NormName = "l2",
+    inseparable: Literal["prove"] = "prove",
+    **solving: Unpack[Solving],
+) -> LinearLimit: ...
+@overload
+def solve_linear_svm(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    norm: Norm | NormName = "l2",
+    inseparable: Literal["split"],
+    **solving: Unpack[Solving],
+) -> SplitLimit: ...
 @door(norm=anything)
 def solve_linear_svm(
-    X: ArrayLike, y: ArrayLike, *, norm: Norm | NormName = "l2", **solving: Unpack[Solving]
-) -> LinearLimit:
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    norm: Norm | NormName = "l2",
+    inseparable: Inseparable = "prove",
+    **solving: Unpack[Solving],
+) -> LinearLimit | SplitLimit:
     """Solve the hard-margin SVM, the limit of linear networks of any depth.
 
     Gradient descent takes the end-to-end vector of a linear network in its direction; steepest
@@ -234,6 +265,11 @@ def solve_linear_svm(
     norm : str or Norm
         "l2", gradient descent; "linf", sign descent, Signum, Adam without its constant; "l1",
         coordinate descent. Where it is not "l2", optima need not be unique: compare margins.
+    inseparable : {"prove", "split"}
+        Where nothing separates, the proof of that, or the limit that there is all the same: with E
+        the samples that contradict each other and A the others, the direction of least norm that
+        separates A and is 0 on E, and beside it the minimiser of the logistic loss of E. That
+        gradient descent goes there is proved for "l2". Sparse inputs are then made dense.
     **solving
         `solver`, `tol`, `max_iterations`, `progress`, `threads`: see `Solving`.
 
@@ -242,11 +278,28 @@ def solve_linear_svm(
     LinearLimit
         With its certificate; call `.require()` to insist on `SOLVED`.
         `HardMarginSVM.literal` states the program in cvxpy.
+    SplitLimit
+        With `inseparable="split"`: direction, finite part, and the proof of the split.
+
+    References
+    ----------
+    D. Soudry et al., "The implicit bias of gradient descent on separable data", 2018, theorem 3;
+    Z. Ji, M. Telgarsky, "The implicit bias of gradient descent on nonseparable data", 2019,
+    theorem 1.1 (the split).
 
     Examples
     --------
     >>> limit = ib.solve_linear_svm(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0]))
     >>> np.round(limit.zeta, 6).tolist()
     [0.5, -1.0]
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+    >>> limit = ib.solve_linear_svm(X, [1, 1, -1], inseparable="split")
+    >>> limit.separable.tolist(), limit.zeta.round(6).tolist(), limit.finite.round(6).tolist()
+    ([True, False, False], [1.0, 0.0], [0.0, -0.419618])
     """
-    return solve_limit(HardMarginSVM(norm), X, y, **solving)
+    stated = HardMarginSVM(norm)
+    if inseparable == "prove":
+        return solve_limit(stated, X, y, **solving)
+    program = stated._matrix_program(stated.program(X, y))
+    size = program.image.shape[1:]
+    return solve_split(program, np.arange(program.image.n_rows), size, np.asarray, **solving)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Unpack, overload
 
 import numpy as np
 
@@ -23,61 +25,25 @@ from .._solve import (
     array_namespace,
     as_float64,
     conclude_norm,
-    require_columns,
-    require_finite,
     require_real,
     require_scale,
-    require_shape,
     solve_norm,
     solver_of,
     to_numpy,
 )
+from .._words import Inseparable
 from ..data.arrays import Floats
 from .formulation import Solving, chosen
 from .joint_margin import JointMargin, class_labels, class_matrix
 from .limit import Limit
-from .predictors import DecisionFunction
+from .predictors import MulticlassPredictor
 from .result import MaxMarginResult
+from .split import WAY_OUT, SplitLimit, solve_split
 
-__all__ = ["MarginLimit", "MulticlassLimit", "MulticlassPredictor", "solve_multiclass_svm"]
+__all__ = ["MarginLimit", "MulticlassLimit", "solve_multiclass_svm"]
 
 # A pair supports if its multiplier over the largest exceeds its slack, margins in their own units.
 _CLOSE = 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class MulticlassPredictor(DecisionFunction):
-    """Scores (n, K) of all classes; the largest names the class.
-
-    Parameters
-    ----------
-    zeta : (K, D) or (H, K, D) array
-        Without gates, or one matrix a gate.
-    """
-
-    zeta: DenseArray
-
-    @door(gates=anything)
-    def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
-        """Return the scores (n, K), in float64, of `X` (n, D) under `gates` (n, H).
-
-        Raises
-        ------
-        ValueError
-            If shapes disagree, or values are not finite.
-        """
-        xp = array_namespace(self.zeta)
-        inputs = as_float64(X, like=self.zeta)
-        require_columns("X", inputs, int(self.zeta.shape[-1]))
-        require_finite("X", inputs)
-        if self.zeta.ndim == 2:
-            return inputs @ self.zeta.T  # type: ignore[no-any-return]
-        require_real("gates", gates)
-        Z = as_float64(gates, like=self.zeta)
-        require_shape("gates", Z, (inputs.shape[0], self.zeta.shape[0]), "one gate a column")
-        require_finite("gates", Z)
-        scores: DenseArray = xp.einsum("nh,hkd,nd->nk", Z, self.zeta, inputs)
-        return scores
 
 
 @result()
@@ -113,6 +79,10 @@ class MulticlassLimit(MaxMarginResult):
     >>> limit.status.name, round(limit.objective, 6), limit.n_classes, limit.is_unique
     ('SOLVED', 1.0, 3, False)
     """
+
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {**MaxMarginResult.ADVICE, Status.NOT_SEPARABLE: WAY_OUT.format("solve_multiclass_svm")}
+    )
 
     zeta: DenseArray
     dual: DenseArray
@@ -270,6 +240,28 @@ MarginLimit = Limit | MulticlassLimit
 """What networks that separate their data are compared with: of two labels, or of K classes."""
 
 
+@overload
+def solve_multiclass_svm(
+    X: ArrayLike,
+    labels: ArrayLike,
+    gates: ArrayLike | None = None,
+    *,
+    norm: Norm | NormName = "l2",
+    n_classes: int | None = None,
+    inseparable: Literal["prove"] = "prove",
+    **solving: Unpack[Solving],
+) -> MulticlassLimit: ...
+@overload
+def solve_multiclass_svm(
+    X: ArrayLike,
+    labels: ArrayLike,
+    gates: ArrayLike | None = None,
+    *,
+    norm: Norm | NormName = "l2",
+    n_classes: int | None = None,
+    inseparable: Literal["split"],
+    **solving: Unpack[Solving],
+) -> SplitLimit: ...
 @door(norm=anything, gates=anything)
 def solve_multiclass_svm(
     X: ArrayLike,
@@ -278,8 +270,9 @@ def solve_multiclass_svm(
     *,
     norm: Norm | NormName = "l2",
     n_classes: int | None = None,
+    inseparable: Inseparable = "prove",
     **solving: Unpack[Solving],
-) -> MulticlassLimit:
+) -> MulticlassLimit | SplitLimit:
     r"""Solve for the limit of a predictor of K classes trained jointly, as softmax trains it.
 
     .. math:: \min N(\zeta) \quad \text{s.t.} \quad
@@ -305,6 +298,16 @@ def solve_multiclass_svm(
         the norm of gradient descent on two layers behind enough copies of each gate.
     n_classes : int, optional
         K, by default one more than the largest label.
+    inseparable : {"prove", "split"}
+        Where nothing separates, the proof of that, or the limit that there is all the same: with E
+        the pairs that contradict each other and A the others, a direction that separates A, is 0 on
+        E and has the least norm, beside the minimiser of the loss of E,
+
+        .. math:: \min_{W \in \mathrm{span} E}
+                  \sum_n \log\bigl(1 + \sum_{k \in E_n} e^{-E(W)_{nk}}\bigr).
+
+        That gradient descent goes to the direction is proved for "l2"; for other norms it is the
+        program that margins would follow. Data that separate throughout have no finite part.
     **solving
         `solver`, by default the best for the norm, `tol`, `max_iterations`, `progress`, `threads`:
         see `Solving`.
@@ -314,6 +317,8 @@ def solve_multiclass_svm(
     MulticlassLimit
         With its certificate; call `.require()` to insist on `SOLVED`. Where nothing separates, its
         `dual` holds multipliers that prove it, in every norm.
+    SplitLimit
+        With `inseparable="split"`: direction, finite part, and the proof of the split.
 
     Raises
     ------
@@ -325,7 +330,9 @@ def solve_multiclass_svm(
     D. Soudry et al., "The implicit bias of gradient descent on separable data", 2018; H. Ravi,
     C. Scott, D. Soudry, Y. Wang, "The implicit bias of gradient descent on separable multiclass
     data", 2024 ("l2"); C. Fan, M. Schmidt, C. Thrampoulidis, "Implicit bias of spectral descent and
-    Muon on multiclass separable data", 2025 (other norms).
+    Muon on multiclass separable data", 2025 (other norms); Z. Ji, M. Telgarsky, "The implicit bias
+    of gradient descent on nonseparable data", 2019, theorem 1.1 (the split of two classes; of K by
+    the same argument).
 
     Examples
     --------
@@ -336,6 +343,10 @@ def solve_multiclass_svm(
     ('SOLVED', 1.414214, [0, 1, 2])
     >>> round(ib.limits.solve_multiclass_svm(np.eye(3), [0, 1, 2], norm="linf").objective, 6)
     0.5
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+    >>> limit = ib.limits.solve_multiclass_svm(X, [0, 0, 1], inseparable="split")
+    >>> limit.separable[:, 1].tolist(), round(limit.objective, 6)
+    ([True, False, False], 0.707107)
     """
     if n_classes is not None and n_classes < 2:
         raise ValueError(f"`n_classes` must be at least 2, got {n_classes}")
@@ -345,6 +356,10 @@ def solve_multiclass_svm(
     require_scale("X", inputs)
     program = JointMargin(n_classes, wanted).margins(inputs, labels, gates)
     wanted.value(np.ones(program.image.shape))  # that it is one of such coefficients
+    if inseparable == "split":
+        image = _image(program)
+        samples = np.nonzero(image.wrong)[0]
+        return solve_split(program, samples, program.image.shape, image.pairs, **solving)
     solver, settings = chosen(**({"solver": solver_of(wanted)} | solving))  # type: ignore[arg-type]
     return _read(program, solve_norm(program, solver=solver, settings=settings), inputs)
 

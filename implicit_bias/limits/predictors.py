@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._doors import door
-from .._kinds import arrays, series
+from .._kinds import anything, arrays, series
 from .._solve import (
     Array,
     ArrayLike,
@@ -32,6 +32,7 @@ __all__ = [
     "DecisionFunction",
     "GateColumns",
     "LinearPredictor",
+    "MulticlassPredictor",
     "Predictor",
 ]
 
@@ -107,6 +108,41 @@ class LinearPredictor(DecisionFunction):
         inputs = np.asarray(to_numpy(X), dtype=np.float64)
         require_columns("X", inputs, self.zeta.shape[-1])
         return np.asarray(inputs @ self.zeta.T)
+
+
+@dataclass(frozen=True, eq=False)
+class MulticlassPredictor(DecisionFunction):
+    """Scores (n, K) of all classes; the largest names the class.
+
+    Parameters
+    ----------
+    zeta : (K, D) or (H, K, D) array
+        Without gates, or one matrix a gate.
+    """
+
+    zeta: DenseArray
+
+    @door(gates=anything)
+    def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
+        """Return the scores (n, K), in float64, of `X` (n, D) under `gates` (n, H).
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree, or values are not finite.
+        """
+        xp = array_namespace(self.zeta)
+        inputs = as_float64(X, like=self.zeta)
+        require_columns("X", inputs, int(self.zeta.shape[-1]))
+        require_finite("X", inputs)
+        if self.zeta.ndim == 2:
+            return inputs @ self.zeta.T  # type: ignore[no-any-return]
+        require_real("gates", gates)
+        Z = as_float64(gates, like=self.zeta)
+        require_shape("gates", Z, (inputs.shape[0], self.zeta.shape[0]), "one gate a column")
+        require_finite("gates", Z)
+        scores: DenseArray = xp.einsum("nh,hkd,nd->nk", Z, self.zeta, inputs)
+        return scores
 
 
 class Columns(Protocol):

@@ -1,8 +1,9 @@
-"""The limit of classes that are separable in part: a direction, and a finite part beside it."""
+"""The limit of data that are separable in part: a direction, and a finite part beside it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -10,15 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from .._doors import door, result
-from .._kinds import anything
+from .._doors import result
 from .._solve import (
-    ArrayLike,
     Certificate,
-    Norm,
     NormName,
     NormProgram,
-    RelativeMargins,
     Rows,
     Status,
     dense_rows,
@@ -28,39 +25,45 @@ from .._solve import (
 )
 from ..data.arrays import Floats
 from .formulation import Solving, chosen
-from .joint_margin import JointMargin, class_labels, class_matrix
-from .multiclass import MulticlassPredictor
+from .predictors import LinearPredictor, MulticlassPredictor
 from .result import MaxMarginResult
 
-__all__ = ["SplitLimit", "solve_split_svm"]
+__all__ = ["WAY_OUT", "SplitLimit", "solve_split"]
 
 # Newton's steps to the finite part, and the length, relative to the whole, at which they end.
 STEPS, ENOUGH = 200, 1e-12
 RESOLUTION = 2.0**-52
+# What limits say where nothing separates, with the name of their function.
+WAY_OUT = (
+    Status.NOT_SEPARABLE.advice
+    + '. Or take the limit that such data have: {}(..., inseparable="split") returns the direction '
+    "of what can be separated, and a finite part beside it"
+)
 
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)
 class SplitLimit(MaxMarginResult):
-    """The limit of gradient descent on classes of which some pairs can be separated.
+    """The limit of gradient descent on data of which a part can be separated.
 
-    Pairs (n, k) of a sample and another class than its own are split: some can have margins that
-    grow together, the others contradict each other. The weights go to `t zeta + finite`, t growing
-    without end: `zeta` has margins of at least 1 at the former and exactly 0 at the others,
-    `finite` minimises the loss of the others. Arrays are NumPy's.
+    Margins are split: some can grow together, the others contradict each other. The weights go to
+    `t zeta + finite`, t growing without end: `zeta` has margins of at least 1 at the former and
+    exactly 0 at the others, `finite` minimises the loss of the others. There is a margin a sample
+    (n,) with labels -1 and +1, and one a pair (n, K) of a sample and another class than its own
+    with K classes. Arrays are NumPy's.
 
     Attributes
     ----------
-    zeta : (K, D) or (H, K, D) array
-        The direction, of the least norm; zeros if no pair can be separated.
+    zeta : (D,), (K, D) or (H, K, D) array
+        The direction, of the least norm; zeros if no margin can be positive.
     finite : array of the same shape
-        The finite part, in the span of the pairs that contradict each other; zeros without any.
-    separable : (n, K) boolean array
-        Pairs that can be separated.
-    dual : (n, K) array
-        Multipliers of the direction: not negative at separable pairs, of any sign at the others.
-    split_dual : (n, K) array
-        Multipliers, positive exactly at pairs that are not separable, under which they cancel.
+        The finite part, in the span of what contradicts each other; zeros without any.
+    separable : (n,) or (n, K) boolean array
+        Samples or pairs that can be separated.
+    dual : array of the shape of `separable`
+        Multipliers of the direction: not negative where separable, of any sign at the others.
+    split_dual : array of the shape of `separable`
+        Multipliers, positive exactly at margins that are not separable, under which they cancel.
     split_bound : float
         What is left of that sum relative to its terms; a proof if at most 2^-52.
     finite_error : float
@@ -77,10 +80,10 @@ class SplitLimit(MaxMarginResult):
 
     Examples
     --------
-    >>> X, labels = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]), [0, 0, 1]
-    >>> limit = ib.limits.solve_split_svm(X, labels)
-    >>> limit.separable[:, 1].tolist(), limit.zeta.round(6).tolist()
-    ([True, False, False], [[0.5, 0.0], [-0.5, 0.0]])
+    >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]), [1, 1, -1]
+    >>> limit = ib.solve_linear_svm(X, y, inseparable="split")
+    >>> limit.separable.tolist(), limit.zeta.round(6).tolist()
+    ([True, False, False], [1.0, 0.0])
     """
 
     zeta: Floats
@@ -99,12 +102,16 @@ class SplitLimit(MaxMarginResult):
     seconds: float
 
     @property
-    def predictor(self) -> MulticlassPredictor:
-        """Scores (n, K) of the direction; ties of pairs that contradict each other stay ties."""
-        return MulticlassPredictor(self.zeta)
+    def predictor(self) -> LinearPredictor | MulticlassPredictor:
+        """Scores (n,) or (n, K) of the direction; ties of what contradicts each other stay ties."""
+        return LinearPredictor(self.zeta) if self._is_binary else MulticlassPredictor(self.zeta)
+
+    @property
+    def _is_binary(self) -> bool:
+        return self.separable.ndim == 1
 
     def _summary(self) -> dict[str, Any]:
-        n, K = self.separable.shape
+        n, K = (len(self.separable), 2) if self._is_binary else self.separable.shape
         separable = int(self.separable.sum())
         return super()._summary() | {
             "n_classes": K,
@@ -120,10 +127,10 @@ class SplitLimit(MaxMarginResult):
 
     def __repr__(self) -> str:
         shape = " x ".join(str(size) for size in self.zeta.shape)
-        record = self._summary()
+        record, kind = self._summary(), "samples" if self._is_binary else "pairs"
         return (
             f"SplitLimit({self.status.name}, {self.norm}, coefficients {shape}\n"
-            f"  {record['n_separable']} separable pairs and {record['n_contradictory']} others, "
+            f"  {record['n_separable']} separable {kind} and {record['n_contradictory']} others, "
             f"split proved to {self.split_bound:.2g}\n"
             f"  direction in [{self.dual_objective:.10g}, {self.objective:.10g}], "
             f"gap {self.gap:.2g} (tol {self.tol:.2g})\n"
@@ -132,80 +139,42 @@ class SplitLimit(MaxMarginResult):
         )
 
 
-@door(norm=anything, gates=anything)
-def solve_split_svm(
-    X: ArrayLike,
-    labels: ArrayLike,
-    gates: ArrayLike | None = None,
-    *,
-    norm: Norm | NormName = "l2",
-    n_classes: int | None = None,
+def solve_split(
+    program: NormProgram,
+    samples: NDArray[np.int64],
+    shape: tuple[int, ...],
+    placed: Callable[[Floats], Floats],
     **solving: Unpack[Solving],
 ) -> SplitLimit:
-    r"""Solve for the limit of cross-entropy on classes that are separable in part.
-
-    With E the pairs that contradict each other and A the others,
-
-    .. math:: \min N(\zeta) \text{ s.t. } A(\zeta) \ge 1, \; E(\zeta) = 0, \qquad
-              \min_{W \in \mathrm{span} E}
-              \sum_n \log\bigl(1 + \sum_{k \in E_n} e^{-E(W)_{nk}}\bigr).
-
-    Two classes are binary labels: the predictor is the difference of both rows. Data that are
-    separable throughout have no finite part, and the direction of `solve_multiclass_svm`.
+    """Solve for the limit of the margins of a program, some of which contradict each other.
 
     Parameters
     ----------
-    X : (n, D) real array
-        NumPy array or torch tensor; a bias is a constant column.
-    labels : (n,) ints
-        Classes from 0 to K - 1.
-    gates : (n, H) array, optional
-        Coefficients are then (H, K, D).
-    norm : str or Norm
-        Of the direction. That gradient descent goes there is proved for "l2"; for others it is the
-        program that their margins would follow.
-    n_classes : int, optional
-        K, by default one more than the largest label.
+    program : NormProgram
+        All margins, whether or not they can be separated.
+    samples : (m,) ints
+        Sample of each margin.
+    shape : tuple of int
+        Of the coefficients that are returned.
+    placed : callable
+        Puts an array (m,) of the margins into the shape that the limit has it in.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`, `threads`: see `Solving`.
-
-    Returns
-    -------
-    SplitLimit
+        See `Solving`.
 
     Raises
     ------
-    TypeError, ValueError
-        If an array is malformed, or the norm or solver does not take the program.
-
-    References
-    ----------
-    Z. Ji, M. Telgarsky, "The implicit bias of gradient descent on nonseparable data", 2019,
-    theorem 1.1, for two classes; for K by the same argument.
-
-    Examples
-    --------
-    >>> X, labels = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]), [0, 0, 1]
-    >>> limit = ib.limits.solve_split_svm(X, labels)
-    >>> limit.status.name, round(limit.objective, 6)
-    ('SOLVED', 0.707107)
+    ValueError
+        If the solver does not take the program, or memory cannot hold it.
     """
-    if n_classes is not None and n_classes < 2:
-        raise ValueError(f"`n_classes` must be at least 2, got {n_classes}")
-    class_matrix("X", X, len(class_labels(labels, n_classes)), "D")
-    wanted = Norm.of(norm)
-    program = JointMargin(n_classes, wanted).margins(X, labels, gates)
-    image, shape = program.image, program.image.shape
-    assert isinstance(image, RelativeMargins)
-    wanted.value(np.ones(shape))
+    image, norm = program.image, program.norm
     rows = dense_rows(image)
-    split = split_rows(Rows(rows.reshape(-1, *shape)))
-    solver, settings = chosen(**({"solver": solver_of(wanted)} | solving))  # type: ignore[arg-type]
+    split = split_rows(Rows(rows.reshape(-1, *image.shape)))
+    solver, settings = chosen(**({"solver": solver_of(norm)} | solving))  # type: ignore[arg-type]
     inside, others = rows[split.separable], rows[~split.separable]
-    E = Rows(others.reshape(-1, *shape)) if len(others) else None
+    E = Rows(others.reshape(-1, *image.shape)) if len(others) else None
     dual = np.zeros(image.n_rows)
     if len(inside):
-        direction = NormProgram(Rows(inside.reshape(-1, *shape)), wanted, E)
+        direction = NormProgram(Rows(inside.reshape(-1, *image.shape)), norm, E)
         found = solve_norm(direction, solver=solver, settings=settings)
         dual[split.separable], dual[~split.separable] = found.dual, found.equality_dual
         status, certificate, zeta = found.status, found.certificate, found.primal
@@ -213,18 +182,18 @@ def solve_split_svm(
     else:
         status, zeta, iterations, seconds = Status.SOLVED, np.zeros(shape), 0, 0.0
         certificate = Certificate(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, RESOLUTION)
-    finite, error = _finite_part(image, others, ~split.separable)
+    finite, error = _finite_part(others, samples[~split.separable])
     if not split.bound <= RESOLUTION:
         status = Status.UNDECIDED
     return SplitLimit(
-        zeta=zeta,
-        finite=finite,
-        separable=image.pairs(split.separable.astype(float)) > 0,
-        dual=image.pairs(dual),
-        split_dual=image.pairs(split.multipliers),
+        zeta=zeta.reshape(shape),
+        finite=finite.reshape(shape),
+        separable=placed(split.separable.astype(float)) > 0,
+        dual=placed(dual),
+        split_dual=placed(split.multipliers),
         split_bound=split.bound,
         finite_error=error,
-        norm=wanted.name,
+        norm=norm.name,
         status=status,
         certificate=certificate,
         tol=settings.tol,
@@ -234,21 +203,19 @@ def solve_split_svm(
     )
 
 
-def _finite_part(
-    image: RelativeMargins, rows: Floats, chosen_pairs: NDArray[np.bool_]
-) -> tuple[Floats, float]:
-    """Minimiser of the loss of contradictory pairs in their span, and its last Newton step."""
+def _finite_part(rows: Floats, sample: NDArray[np.int64]) -> tuple[Floats, float]:
+    """Minimiser of the loss of contradictory margins in their span, and its last Newton step."""
     if len(rows) == 0:
-        return np.zeros(image.shape), 0.0
+        return np.zeros(rows.shape[1]), 0.0
     _, s, W = np.linalg.svd(rows, full_matrices=False)
     basis = W[s > 1e-10 * s[0]]
-    A, sample = rows @ basis.T, np.nonzero(image.wrong)[0][chosen_pairs]
+    A = rows @ basis.T
     known, place = np.unique(sample, return_inverse=True)
     column = np.concatenate([np.arange(count) for count in np.bincount(place)])
 
     def logits(u: Floats) -> Floats:
-        """Minus the margins of each sample's pairs, behind a 0 for its own class."""
-        table = np.full((len(known), image.n_classes), -np.inf)
+        """Minus the margins of each sample, behind a 0 for its own class."""
+        table = np.full((len(known), 1 + int(column.max()) + 1), -np.inf)
         table[:, 0], table[place, 1 + column] = 0.0, -(A @ u)
         return table
 
@@ -270,4 +237,4 @@ def _finite_part(
         length = float(np.linalg.norm(step)) / max(float(np.linalg.norm(u)), 1.0)
         if length <= ENOUGH:
             break
-    return (u @ basis).reshape(image.shape), length
+    return u @ basis, length

@@ -175,6 +175,8 @@ class Comparison(Measured, eq=True):
             )
         if self.small_units:
             units = _numbered(self.small_units)
+            if len(self.small_units) == 1:
+                return f"unit {units} still grows: its dual norm exceeds 1"
             return f"units {units} still grow: their dual norms exceed 1"
         if self.kkt_residual < 1 - NEAR and self.largest_dual_norm > 1 + DUAL_SLACK:
             return "a saddle: stationary, but with a dual norm above 1"

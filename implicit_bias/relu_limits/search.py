@@ -494,7 +494,7 @@ def _tried(
         lower = solution.certificate.objective
         if lower < found.certificate.objective * (1 - tol):
             why = (
-                f"{spare}: one that is dead and points along `escape` lowers the value, to "
+                f"{spare}: a dead one of another direction lowers the value, to "
                 f"{lower:.8g} at once, so that the whole network is at a saddle"
             )
             return replace(found, reason=why)

@@ -6,6 +6,7 @@ import base64
 import io
 import os
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -15,18 +16,21 @@ from .._extras import naming_extras
 from .._files import write_atomically
 from .._shown import html_table
 from ..quantities.formatting import DASH
-from ..quantities.table import lines, title_of
+from ..quantities.table import TABLE, lines, title_of
 from .contents import Contents
 from .finding import Table
 from .formulas import mathml
 from .verdict import WORDS, Word
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from matplotlib.figure import Figure
 
 __all__ = ["render_cell", "render_html", "write_html"]
 
 LONGEST = 24  # letters of a cell that is never broken; longer ones are prose, or hashes
+# A number with an exponent and a sign, which browsers break behind the sign.
+EXPONENT = re.compile(r"\d[\d.]*e[-+]\d+")
 RESOLUTION = 130  # dots per inch of the pictures, sharp at the width of the page and in print
 
 # Entries of a limit's record in the order of a reader; what a limit does not have is left out.
@@ -82,6 +86,7 @@ def render_html(report: Contents, *, command: str | None = None) -> str:
     pages = Environment(
         loader=PackageLoader(__package__, "."), autoescape=True, undefined=StrictUndefined
     )
+    pages.filters["unbroken"] = _unbroken
     picture = _picture(report.figure())
     return pages.get_template("page.html.j2").render(
         heading=report.heading,
@@ -108,6 +113,13 @@ def render_cell(report: Contents) -> str:
     text = "".join(f"<div>{escape(line)}</div>" for line in texts)
     head = "<br>".join(escape(str(one)) for one in report.verdicts)
     return f"<b>{head}</b><div>{escape(report.heading.title)}</div>{text}{''.join(tables)}"
+
+
+def _unbroken(text: str) -> Markup:
+    """Escape a text for HTML; numbers such as 8e-5 are kept on one line."""
+    from markupsafe import Markup
+
+    return Markup(EXPONENT.sub(r'<span class="number">\g<0></span>', escape(text)))
 
 
 def _figures(report: Contents) -> str:
@@ -158,13 +170,24 @@ def _certificate(proofs: Mapping[str, Mapping[str, Any]]) -> Table:
     limits = {name: {**proof, **proof.get("certificate", {})} for name, proof in proofs.items()}
     rows = [
         (
-            title_of(key),
+            _title(key),
             *(_text(limit.get(key, DASH)) for limit in limits.values()),
         )
         for key in CERTIFICATE
-        if any(key in limit for limit in limits.values()) and (key != "advice" or len(limits) == 1)
+        if any(_is_figure(key, limit) for limit in limits.values())
+        and (key != "advice" or len(limits) == 1)
     ]
     return Table("certificate of the prediction", ("", *limits), tuple(rows))
+
+
+def _title(key: str) -> str:
+    """Return the title of an entry: not all optima are norms."""
+    return TABLE[key].head or title_of(key) if key == "objective" else title_of(key)
+
+
+def _is_figure(key: str, limit: Mapping[str, Any]) -> bool:
+    """Return True for an entry of a limit that says how it was proved, not for a loss's name."""
+    return key in limit and not (key == "loss" and isinstance(limit[key], str))
 
 
 def _provenance(record: Mapping[str, Any]) -> list[Table]:

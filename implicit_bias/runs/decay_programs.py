@@ -109,6 +109,8 @@ COUPLED = (
 )
 NEYSHABUR = "Neyshabur, Tomioka and Srebro 2015; Yang et al. 2022; own proof of no bad minimum"
 XIE = "Xie and Li 2024, theorem 1.1; of two layers own proof"
+CONVEX = "one layer with coupled weight decay ends at the one minimiser of a strongly convex loss"
+STRONGLY_CONVEX = "a strongly convex loss has one minimiser"
 
 
 def decay_program(options: Any, layers: Layers) -> DecayProgram:
@@ -139,7 +141,8 @@ def decay_program(options: Any, layers: Layers) -> DecayProgram:
 
 def _coupled(lam: float, layers: Layers, loss: str) -> DecayProgram:
     norm = "ridge" if layers.depth == 1 else ("units" if layers.gated else "l2")
-    return DecayProgram(norm, lam, None, layers.n_contexts, COUPLED, NEYSHABUR, loss)
+    theorem, source = (CONVEX, STRONGLY_CONVEX) if layers.depth == 1 else (COUPLED, NEYSHABUR)
+    return DecayProgram(norm, lam, None, layers.n_contexts, theorem, source, loss)
 
 
 def _ball(lam: float, layers: Layers, options: Any) -> DecayProgram:

@@ -217,7 +217,9 @@ def _solved(limit: FitLimit, name: str) -> Finding:
         *((("the ball binds", "yes" if limit.binds else "NO"),) if limit.radius else ()),
         *lines(shown, "iterations", "limit_seconds"),
     )
-    side = {"status": limit.status.name, "lower_bound": cells["lower_bound"], "gap": limit.gap}
+    side = {"lower_bound": cells["lower_bound"], "gap": limit.gap}
+    if limit.status is not Status.SOLVED:
+        side["status"] = limit.status.name
     return Finding(
         "limit",
         record={"limit": record},

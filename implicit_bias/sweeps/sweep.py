@@ -28,7 +28,14 @@ from .kept import Rule, as_rules, lacks, load_report
 from .records import Outcome
 from .store import Store
 from .stored_data import stored
-from .table import choices_beside, groups_of, measured, summary_frame, varying, with_trainers
+from .table import (
+    choices_beside,
+    groups_of,
+    measured,
+    summary_frame,
+    varying_beside_first,
+    with_trainers,
+)
 from .work import CellSettings, Work
 
 if TYPE_CHECKING:
@@ -134,7 +141,7 @@ class Sweep(Shown):
             A panel each; by default what there usually is.
         by : str or sequence of str, optional
             The option of the x axis, and those that there is a line for each value of. By default
-            those that differ, the seed aside.
+            those that differ, the seed aside, and what follows from the first of them.
 
         Returns
         -------
@@ -158,7 +165,7 @@ class Sweep(Shown):
 
         frame = self.frame()
         chosen = (by,) if isinstance(by, str) else by
-        shared = with_trainers(frame, chosen or varying(frame))
+        shared = with_trainers(frame, chosen or varying_beside_first(frame))
         names = columns or tuple(measured(frame))
         return sweep_figure(groups_of(frame, shared, names), shared, names)
 

@@ -32,6 +32,7 @@ __all__ = [
     "summary_frame",
     "summary_table",
     "varying",
+    "varying_beside_first",
     "with_trainers",
 ]
 
@@ -141,6 +142,18 @@ def check_columns(names: Iterable[str], frame: pd.DataFrame, known: Sequence[str
                 f"there is no {kind} {name!r}{nearest(name, choices)}; `columns`, `by` and "
                 "`where` name columns"
             )
+
+
+def varying_beside_first(frame: pd.DataFrame) -> list[str]:
+    """Return the choices in which rows differ, without those that follow from the first of them.
+
+    The held-out samples that training samples leave over would make a line of every point.
+    """
+    first, *others = varying(frame) or [""]
+    if not first:
+        return []
+    groups = frame.groupby(first, dropna=False)
+    return [first, *(one for one in others if groups[one].nunique(dropna=False).max() > 1)]
 
 
 def varying(frame: pd.DataFrame) -> list[str]:

@@ -64,8 +64,11 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
     "frelu": lambda: ib.solve_frelu_svm(X, Y, GATES),
     "l1": lambda: ib.limits.solve_l1_svm(X, Y),
     "several classes": lambda: ib.limits.solve_multiclass_svm(X, (Y > 0).astype(int), norm="linf"),
-    "classes in part": lambda: ib.limits.solve_split_svm(
-        np.vstack([X, X[0]]), [*(Y > 0), Y[0] < 0]
+    "classes in part": lambda: ib.limits.solve_multiclass_svm(
+        np.vstack([X, X[0]]), [*(Y > 0), Y[0] < 0], inseparable="split"
+    ),
+    "labels in part": lambda: ib.solve_linear_svm(
+        np.vstack([X, X[0]]), [*Y, -Y[0]], inseparable="split"
     ),
     "path lasso": lambda: ib.solve_path_lasso(X, Y, [GATES, GATES]),
     "unit features": lambda: ib.limits.solve_limit(ib.programs.UnitFeatures(2), X, Y),

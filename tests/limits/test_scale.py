@@ -40,7 +40,6 @@ SOLVES: dict[str, Callable[[float], object]] = {
     "solve_path_lasso": lambda s: ib.solve_path_lasso(s * X, Y, [GATES, GATES]),
     "solve_l1_svm": lambda s: ib.limits.solve_l1_svm(s * X, Y),
     "solve_multiclass_svm": lambda s: ib.limits.solve_multiclass_svm(s * X, LABELS, norm="linf"),
-    "solve_split_svm": lambda s: ib.limits.solve_split_svm(s * X, LABELS),
     "solve_orthosep": lambda s: ib.solve_orthosep(s * MIRRORED, Y),
     "solve_relu_minnorm": lambda s: ib.limits.solve_relu_minnorm(s * X[:8, :2], Y[:8]),
     "solve_cone_pair": lambda s: ib.limits.solve_cone_pair(s * MIRRORED, Y),

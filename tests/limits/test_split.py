@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import implicit_bias as ib
-from implicit_bias.limits import solve_multiclass_svm, solve_split_svm
+from implicit_bias.limits import solve_multiclass_svm
 
 
 def planted() -> tuple[np.ndarray, np.ndarray]:
@@ -22,7 +22,7 @@ def planted() -> tuple[np.ndarray, np.ndarray]:
 
 def test_the_planted_split_is_found_and_proved() -> None:
     X, y = planted()
-    limit = solve_split_svm(X, (y > 0).astype(int)).require()
+    limit = solve_multiclass_svm(X, (y > 0).astype(int), inseparable="split").require()
     own = (y > 0).astype(int)
     separable = limit.separable[np.arange(30), 1 - own]
     assert separable[:20].all() and not separable[20:].any()
@@ -46,7 +46,7 @@ def test_the_planted_split_is_found_and_proved() -> None:
 
 def test_gradient_descent_comes_near_both_parts() -> None:
     X, y = planted()
-    limit = solve_split_svm(X, (y > 0).astype(int)).require()
+    limit = solve_multiclass_svm(X, (y > 0).astype(int), inseparable="split").require()
     w, step = np.zeros(6), 4 / np.linalg.norm(X, 2) ** 2
     for _ in range(100_000):
         w += step * (y / (1 + np.exp(y * (X @ w)))) @ X
@@ -63,7 +63,7 @@ def test_data_that_separate_throughout_have_no_finite_part() -> None:
     X, B = rng.normal(size=(24, 9)), rng.normal(size=(3, 9))
     labels = np.argmax(X @ B.T, axis=1)
     for norm in ("l2", "linf"):
-        limit = solve_split_svm(X, labels, norm=norm).require()
+        limit = solve_multiclass_svm(X, labels, norm=norm, inseparable="split").require()
         whole = solve_multiclass_svm(X, labels, norm=norm).require()
         assert limit.separable.sum() == 48 and not limit.finite.any()
         assert limit.objective == pytest.approx(whole.objective, rel=1e-8)
@@ -71,7 +71,7 @@ def test_data_that_separate_throughout_have_no_finite_part() -> None:
 
 def test_data_that_contradict_each_other_throughout_have_no_direction() -> None:
     X = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.0, 3.0]])
-    limit = solve_split_svm(X, [0, 1, 1, 0])
+    limit = solve_multiclass_svm(X, [0, 1, 1, 0], inseparable="split")
     assert limit.status is ib.Status.SOLVED
     assert not limit.separable.any() and not limit.zeta.any() and limit.finite.any()
     # Cross-entropy is stationary at the finite part.
@@ -88,7 +88,7 @@ def test_several_classes_split_by_pairs(norm) -> None:
     mixed = np.flatnonzero(labels < 2)[:8]
     X[mixed, 3:], X[mixed, 2], X[mixed, :2] = 0, -5, rng.normal(size=(8, 2))
     labels[mixed] = rng.integers(0, 2, 8)
-    limit = solve_split_svm(X, labels, norm=norm).require()
+    limit = solve_multiclass_svm(X, labels, norm=norm, inseparable="split").require()
     assert limit.separable.sum() == 52
     if norm == "l2":
         assert limit.objective == pytest.approx(32.266440, rel=1e-7)
@@ -102,3 +102,34 @@ def test_several_classes_split_by_pairs(norm) -> None:
     p = np.exp(logits) / (1 + np.exp(logits).sum(axis=1, keepdims=True))
     p[np.arange(30), labels] = -p.sum(axis=1)
     assert np.abs(p.T @ X).max() < 1e-8
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_labels_of_two_signs_have_the_split_of_two_classes_in_one_vector(norm) -> None:
+    X, y = planted()
+    limit = ib.solve_linear_svm(X, y, norm=norm, inseparable="split").require()
+    classes = (y > 0).astype(int)
+    pairs = solve_multiclass_svm(X, classes, norm=norm, inseparable="split").require()
+    factor = {"l2": 0.5**0.5, "linf": 0.5}[norm]
+    assert pairs.objective == pytest.approx(factor * limit.objective, rel=1e-7)
+    assert limit.separable.tolist() == pairs.separable[np.arange(30), 1 - classes].tolist()
+    assert limit.finite == pytest.approx(pairs.finite[1] - pairs.finite[0], abs=1e-9)
+    assert limit.zeta.shape == (6,) and limit.dual.shape == limit.split_dual.shape == (30,)
+    assert (y * limit.predictor(X))[:20].min() == pytest.approx(1)
+    assert np.abs((limit.split_dual * y) @ X).max() < 1e-12 * limit.split_dual.max()
+    if norm == "l2":
+        assert limit.objective == pytest.approx(13.98077158, rel=1e-7)
+        # The direction is the sum of its margins' rows, less their part in the span of the others.
+        assert (limit.dual * y) @ X == pytest.approx(limit.zeta / limit.objective, abs=1e-6)
+
+
+def test_limits_that_nothing_separates_name_the_way_out() -> None:
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+    for limit, function in (
+        (ib.solve_linear_svm(X, [1, 1, -1]), "solve_linear_svm"),
+        (solve_multiclass_svm(X, [0, 0, 1]), "solve_multiclass_svm"),
+    ):
+        assert limit.status is ib.Status.NOT_SEPARABLE
+        assert f'{function}(..., inseparable="split")' in limit.advice
+    with pytest.raises(ValueError, match="`inseparable` must be"):
+        ib.solve_linear_svm(X, [1, 1, -1], inseparable="drop")  # type: ignore[call-overload]

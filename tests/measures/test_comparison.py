@@ -329,7 +329,8 @@ def test_to_dict_to_frame_and_str_say_the_same(limit) -> None:
     [
         (0.995, 0.5, 1.3, (1,), ""),
         (-3.0, math.nan, math.nan, (), ""),
-        (0.97, 0.001, 1.3, (1,), "units 1 still grow"),
+        (0.97, 0.001, 1.3, (1,), "unit 1 still grows: its dual norm exceeds 1"),
+        (0.97, 0.001, 1.3, (0, 1), "units 0, 1 still grow: their dual norms exceed 1"),
         (0.97, 0.001, 1.3, (), "a saddle"),
         (0.97, 0.001, 1.0, (), "stationary, but"),
         (0.97, 0.2, 1.3, (), "the weights are not"),

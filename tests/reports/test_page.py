@@ -197,6 +197,17 @@ def test_numbers_are_never_broken_and_prose_has_room() -> None:
     assert float(rules["td.prose"]["min-width"].removesuffix("rem")) >= 16
 
 
+def test_numbers_with_an_exponent_are_kept_whole_in_prose() -> None:
+    """A browser would break 8e-5 behind its sign."""
+    sentence = "a residual of 8e-5 <here>, and 1.5e+06 steps were taken; e-5 stands"
+    table = Table("words", ("", "value"), (("row", sentence),))
+    html = render_html(report(tables=(table,)), command="x")
+    whole = '<span class="number">{}</span>'.format
+    assert f"a residual of {whole('8e-5')} &lt;here&gt;, and {whole('1.5e+06')} steps" in html
+    assert "; e-5 stands<" in html
+    assert declarations(Page(html).texts["style"][0])[".number"]["white-space"] == "nowrap"
+
+
 def test_the_picture_keeps_its_size_on_a_narrow_screen_and_is_dark_in_the_dark() -> None:
     style = Page(render_html(report(panels=PANELS), command="x")).texts["style"][0]
     rules = declarations(style)
@@ -247,7 +258,8 @@ def test_nor_does_that_of_a_run_whose_trainers_share_a_table() -> None:
 
 
 def figures(report: Report) -> list[str]:
-    page = Page(render_html(report, command="x"))
+    whole = re.sub('<span class="number">(.*?)</span>', r"\1", render_html(report, command="x"))
+    page = Page(whole)
     return [text for text in page.texts["p"] if text.startswith("SOLVED; ")]
 
 

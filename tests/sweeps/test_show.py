@@ -147,6 +147,15 @@ def test_trainers_are_never_averaged_with_each_other(tmp_path) -> None:
     assert len(ax.containers) == 2  # a line a trainer
 
 
+def test_what_follows_from_the_axis_makes_no_lines(tmp_path) -> None:
+    """Of 20 and 40 training samples, 1777 and 1757 are left over."""
+    done = ib.sweep("linear", {"n_train": [20, 40], "seed": [0, 1]}, out=tmp_path / "o", steps=0)
+    assert done.frame()["n_val"].nunique() == 2
+    (ax,) = [ax for part in done.plot("objective").subfigs for ax in part.axes]
+    (line,) = ax.containers
+    assert list(line.lines[0].get_xdata()) == [20, 40]
+
+
 def test_seeds_are_averaged_where_nothing_else_differs(folder, tmp_path) -> None:
     shown = command("show", folder, "--where", "hidden_units=10", "--columns", "objective").stdout
     (line,) = [line.split() for line in shown.splitlines() if line.startswith("gln")]

@@ -18,7 +18,7 @@ ib.solve_gln_svm(X, y)  # E: call-arg
 ib.solve_gln_svm(X, y, contexts, solver="interior-pont")  # E: arg-type
 ib.solve_gln_svm(X, y, contexts, toll=1e-6)  # E: call-arg
 ib.solve_linear_svm("X", y)  # E: arg-type
-ib.solve_linear_svm(X, 3)  # E: arg-type
+ib.solve_linear_svm(X, 3)  # E: call-overload
 ib.limits.solve_dlgn_svm(X, y, contexts, experts="konstant")  # E: arg-type
 
 ib.run("gnl")  # E: type-var
