@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 
 from ..._solve import to_numpy
 from ...data.arrays import Floats
@@ -51,7 +52,7 @@ class DiagonalObserver:
     def __init__(self, network: DiagonalLinear, limit: DiagonalLimit) -> None:
         self.effective, self._limit = EffectiveStart(network), limit
 
-    def __call__(self, network: DiagonalLinear) -> Mapping[str, Any]:
+    def __call__(self, network: torch.nn.Module) -> Mapping[str, Any]:
         """Measure "effective_scale", as a scale of starts, and "limit_error"."""
         c = self.effective(network)["effective_scale"]
         error = relative_distance(coefficients(network), self._limit.zeta)
@@ -116,9 +117,9 @@ def norms_over_scales(X: Floats, targets: Floats, scales: Floats, tol: float) ->
     return norms
 
 
-def coefficients(network: DiagonalLinear) -> Floats:
+def coefficients(network: torch.nn.Module) -> Floats:
     """Return the coefficients (m,) of a network."""
-    return np.asarray(to_numpy(network.zeta().detach().double().cpu()))
+    return np.asarray(to_numpy(network.zeta().detach().double().cpu()))  # type: ignore[operator]
 
 
 def relative_distance(zeta: Floats, limit: Floats) -> float:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -138,7 +139,7 @@ def _data(setup: Setup) -> tuple[Dataset, Floats, float]:
 
     The slopes of the squared loss are those of the part that features fit.
     """
-    dataset: Dataset = setup.user_data.dataset or load_chosen(setup.options)
+    dataset = cast(Dataset, setup.user_data.dataset or load_chosen(setup.options))
     X, y = (np.asarray(one, dtype=np.float64) for one in (dataset.X_train, dataset.y_train))
     fitted = X @ np.linalg.lstsq(X, y, rcond=None)[0]
     return dataset, fitted, float(np.linalg.norm(y - fitted) / np.linalg.norm(y))
