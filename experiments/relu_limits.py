@@ -83,10 +83,10 @@ def row(
             if 100 * step >= share * n_steps and share not in kept:
                 kept[share] = copy.deepcopy(network)
 
-    momentum = {"momentum": 0.9} if trainer == "constant" else {}
     settings = ib.TrainingSettings(
-        trainer=trainer, batch_size=batch, schedule=(STEPS[trainer],), random_state=seed, **momentum
-    )
+        trainer=trainer, batch_size=batch, schedule=(STEPS[trainer],), random_state=seed,
+        momentum=0.9 if trainer == "constant" else 0.0,
+    )  # fmt: skip
     ib.train(network, X, y, settings=settings, callback=keep)
     limit = ib.limits.relu_local_limit(network, X, y, max_patterns=PATTERNS)
     # Values alone: no bound of all widths is looked for.
@@ -169,7 +169,7 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def same_optimum(values: np.ndarray, end: np.ndarray) -> np.ndarray:
     """True where a local optimum has the value of that of the end, to a millionth."""
-    return np.isfinite(values) & (np.abs(values - end) <= 1e-6 * end)
+    return np.asarray(np.isfinite(values) & (np.abs(values - end) <= 1e-6 * end))
 
 
 def _setting(trainer: str, width: int, scale: float, batch: int) -> str:
