@@ -21,6 +21,7 @@ EXTRAS = MappingProxyType(
         "distributed": "dask",
         "filelock": "cli",
         "jinja2": "cli",
+        "markupsafe": "cli",
         "matplotlib": "plot",
         "pandas": "sweep",
         "pyarrow": "sweep",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 import implicit_bias
 from implicit_bias.models import MODELS, Model
 from implicit_bias.options import ClassOptions, kinds
+from implicit_bias.run_model import resolve
 from implicit_bias.runs import Holds
 
 HELD = Path(implicit_bias.__file__).parent / "reports" / "held.pyi"
@@ -51,6 +53,8 @@ CALL = """    @overload
 """
 # Of all classes at once.
 JOINT_LIMIT = "limits.multiclass:MulticlassLimit"
+# By models without a program of all classes.
+REFUSED = ("classes", "joint")
 # The one class that is not of this package.
 MODULE = "torch.nn:Module"
 # Of any model with a limit of the SVM's kind; and of one that is not known.
@@ -108,18 +112,25 @@ def report(model: str, choice: dict[str, str]) -> str:
     return f"Report[{model}, {', '.join(told)}]"
 
 
+def has_joint(model: Model) -> bool:
+    """Return True if a model has a program of all classes at once."""
+    parts = pkgutil.resolve_name(model.parts)
+    return parts(resolve(model.name, {"classes": "joint"}).options).joint is not None
+
+
 def held(model: Model) -> Iterator[tuple[dict[str, str], Holds]]:
     """Yield the values of options that tell what a report holds, and that."""
     by_value = dict(model.holds_with)
     if issubclass(model.options, ClassOptions):
         each = {name: f"Mapping[int] {place}" for name, place in asdict(model.holds).items()}
         by_value["classes", "all"] = Holds(**each)
-        by_value.setdefault(("classes", "joint"), replace(model.holds, limit=JOINT_LIMIT))
+        if has_joint(model):
+            by_value.setdefault(("classes", "joint"), replace(model.holds, limit=JOINT_LIMIT))
     for (name, value), holds in by_value.items():
         yield {name: value}, holds
     # What is left of the values of each of these options is one, as of today.
     others = {
-        name: [one for one in words_of(model, name) if (name, one) not in by_value]
+        name: [one for one in words_of(model, name) if (name, one) not in {*by_value, REFUSED}]
         for name, _ in by_value
     }
     yield {name: left for name, (left,) in others.items()}, model.holds

@@ -121,20 +121,12 @@ class HeldLimit:
     ) -> Mapping[int, GLNLimit]: ...
     @overload
     def __get__(
-        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
-    ) -> MulticlassLimit: ...
-    @overload
-    def __get__(
         self, report: Report[Literal["gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> GLNLimit: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, GLNL2Limit]: ...
-    @overload
-    def __get__(
-        self, report: Report[Literal["gln-l2"], Literal["joint"], Any, Any], owner: Any = None
-    ) -> MulticlassLimit: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["two"], Any, Any], owner: Any = None
@@ -248,20 +240,12 @@ class HeldNetwork:
     ) -> Mapping[int, GLN]: ...
     @overload
     def __get__(
-        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
-    ) -> GLN: ...
-    @overload
-    def __get__(
         self, report: Report[Literal["gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> GLN: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, GLN]: ...
-    @overload
-    def __get__(
-        self, report: Report[Literal["gln-l2"], Literal["joint"], Any, Any], owner: Any = None
-    ) -> GLN: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["two"], Any, Any], owner: Any = None
@@ -377,20 +361,12 @@ class HeldTrajectory:
     ) -> Mapping[int, Trajectory]: ...
     @overload
     def __get__(
-        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
-    ) -> Trajectory: ...
-    @overload
-    def __get__(
         self, report: Report[Literal["gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> Trajectory: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Trajectory]: ...
-    @overload
-    def __get__(
-        self, report: Report[Literal["gln-l2"], Literal["joint"], Any, Any], owner: Any = None
-    ) -> Trajectory: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["two"], Any, Any], owner: Any = None
@@ -506,20 +482,12 @@ class HeldComparison:
     ) -> Mapping[int, Comparison]: ...
     @overload
     def __get__(
-        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
-    ) -> Comparison: ...
-    @overload
-    def __get__(
         self, report: Report[Literal["gln"], Literal["two"], Any, Any], owner: Any = None
     ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Comparison]: ...
-    @overload
-    def __get__(
-        self, report: Report[Literal["gln-l2"], Literal["joint"], Any, Any], owner: Any = None
-    ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln-l2"], Literal["two"], Any, Any], owner: Any = None

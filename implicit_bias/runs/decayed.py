@@ -12,7 +12,6 @@ import numpy as np
 
 from .._solve import MaxMarginProgram, Status, to_numpy
 from ..drawing.figures import Panel
-from ..drawing.weight_decay import plot_decayed_units, plot_value_gap
 from ..finite_limits.fit import FitLimit
 from ..limits.limit import Limit
 from ..quantities.table import lines
@@ -138,6 +137,9 @@ def _train_and_compare(
         gates_val=setup.held_out.gates,
         observer=DecayObserver(limit, setup.train),
     )
+    # What draws loads torch, which a limit alone does not need.
+    from ..drawing.weight_decay import plot_decayed_units, plot_value_gap
+
     panels: list[Panel] = [partial(plot_value_gap, trajectory)]
     if len(limit.unit_norms) > 1:
         panels.append(partial(plot_decayed_units, trajectory, limit.unit_norms))

@@ -9,7 +9,6 @@ import numpy as np
 
 from .._solve import to_numpy
 from ..data.labelled import ClassDataset
-from ..drawing.classes import joint_row
 from ..limits.multiclass import MarginLimit
 from ..reports.finding import Finding, Table
 from .parts import JointParts
@@ -31,6 +30,7 @@ def gated(setup: SampleSetup, parts: JointParts) -> SampleSetup:
 
 def joint_labels(setup: SampleSetup, limit: MarginLimit, network: torch.nn.Module) -> Finding:
     """Return the finding of held-out labels by the limit and by the network, class by class."""
+    from ..drawing.classes import joint_row
     from ..measures.labels import COLUMNS, compare_argmax
     from ..measures.scalars import sample_margins, scores  # with torch
 

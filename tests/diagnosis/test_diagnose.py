@@ -131,7 +131,7 @@ def test_all_that_the_theorem_assumes_is_listed_and_what_weights_do_not_tell_sta
     report = ib.diagnose(network, X, Y, gates=CONTEXTS.transform(X))
     listed = {one.text: one.holds for one in report.assumptions}
     premises = THEORIES[Form.UNITS].assumes
-    assert len(premises) == 11
+    assert len(premises) == 12
     for premise in premises:
         known = premise.name in {one.name for one in report.assumptions}
         assert known or listed[premise.text] is None
