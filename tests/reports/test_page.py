@@ -145,7 +145,7 @@ def test_every_cell_and_assumption_is_there_as_text() -> None:
     for row in (table.columns, *table.rows):
         assert all(cell in cells for cell in row)
     assert "numbers" in page.texts["caption"]
-    assert page.texts["li"] == ["first", NASTY, "third"]
+    assert page.texts["span"] == ["first", NASTY, "third"]
     assert page.texts["b"] == ["PREDICTED", "holds", "DOES NOT HOLD", "not checked"]
     assert "everything tends to <i>1</i>" in page.texts["p"]
     assert "min x" in page.texts["p"]
