@@ -69,7 +69,7 @@ def _executor(
     import submitit
 
     try:
-        executor = submitit.AutoExecutor(folder=folder, cluster=scheduler or "slurm")
+        executor = submitit.AutoExecutor(folder=os.fspath(folder), cluster=scheduler or "slurm")
         executor.update_parameters(**options)
     except (AssertionError, NameError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"the engine slurm, by submitit: {error}") from error
