@@ -278,7 +278,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     def limit_(self) -> MarginLimit:
         """The limit of two classes, or of all at once; one-vs-rest there are `limits_`."""
         check_is_fitted(self)
-        if self._several and not self._joint:
+        if self._against_rest:
             raise AttributeError(f"{len(self.classes_)} classes have `limits_`, one each")
         return self.limits_[0]
 
@@ -324,10 +324,15 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         """True for more than two classes by one program: two have the same one either way."""
         return self._several and self._multi_class == "joint"
 
+    @property
+    def _against_rest(self) -> bool:
+        """True for more than two classes by a program each."""
+        return self._several and not self._joint
+
     def _each(self, read: Callable[[MarginLimit], Any], gather: Callable[[list[Any]], Any]) -> Any:
         check_is_fitted(self)
         values = [read(limit) for limit in self.limits_]
-        return gather(values) if self._several and not self._joint else values[0]
+        return gather(values) if self._against_rest else values[0]
 
     def _of_rows(self, multipliers: Floats) -> Floats:
         """Return multipliers (n, ...) of all rows passed to `fit`, shared among equal rows."""
@@ -349,10 +354,8 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def _judge(self, limits: tuple[MarginLimit, ...]) -> None:
         """Warn or raise where a limit does not separate its data or misses the tolerance."""
-        # Of two classes the limit is that of the second.
-        names = self.classes_ if self._several else self.classes_[1:]
-        if self._joint:
-            names = np.array(["all"])
+        # One limit alone has no name.
+        names = self.classes_ if self._against_rest else ("",)
         failed = {
             str(name): limit
             for name, limit in zip(names, limits, strict=True)
@@ -380,8 +383,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def _said(self, name: str, verdict: str) -> str:
         """Return a verdict on one limit; of two classes, or jointly, there is one limit alone."""
-        alone = self._joint or not self._several
-        return verdict if alone else f"class {name} against the rest: {verdict}"
+        return f"class {name} against the rest: {verdict}" if self._against_rest else verdict
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "zeta_")

@@ -28,7 +28,7 @@ from .._solve import (
 )
 from ..data.arrays import Floats
 from ..limits.predictors import LinearPredictor
-from ..limits.result import Result
+from ..limits.result import ReadOnlyResult
 from .dual_newton import infeasibility, solve_equalities, solve_margins
 from .potential import Potential, potential_of
 
@@ -75,7 +75,7 @@ class DiagonalCertificate:
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)
-class DiagonalLimit(Result):
+class DiagonalLimit(ReadOnlyResult):
     r"""The limit of gradient flow of a diagonal network, from the start that it has.
 
     .. math:: \min_b \sum_i \phi_i(b_i) \quad\text{s.t.}\quad \Phi b = y
@@ -142,11 +142,6 @@ class DiagonalLimit(Result):
     tol: float
     iterations: int
     seconds: float
-
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
 
     @property
     def objective(self) -> float:

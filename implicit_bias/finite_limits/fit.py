@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -35,7 +35,7 @@ from ..limits.predictors import (
     LinearPredictor,
     Predictor,
 )
-from ..limits.result import Result
+from ..limits.result import ReadOnlyResult
 from .descent import has_proximal, solve_proximal
 from .losses import FIT_LOSSES
 from .newton import solve_barrier, solve_box, solve_groups, solve_l2_ball, solve_ridge
@@ -79,7 +79,7 @@ class FitLimitCertificate:
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)
-class FitLimit(Result):
+class FitLimit(ReadOnlyResult):
     r"""The limit of training with weight decay, or of least-norm interpolation.
 
     .. math:: \min_\zeta \frac1n \sum_n \ell(f_\zeta(x_n), y_n) + R(\zeta)
@@ -167,11 +167,6 @@ class FitLimit(Result):
     solver: str
     iterations: int
     seconds: float
-
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
 
     @property
     def objective(self) -> float:
@@ -277,8 +272,7 @@ class FitLimit(Result):
         """
         problem = FitProblem.checked(X, y, gates, self.loss, self.n_contexts)
         B = _coefficients(network, problem.shape)
-        r = problem.loss.multipliers(problem.scores(B), problem.y)
-        return _certificate(problem, self._regulariser, B, r)
+        return _certificate(problem, self._regulariser, B, problem.multipliers(B))
 
     @door(gates=anything)
     def certify(self, X: ArrayLike, y: ArrayLike, gates: ArrayLike | None = None) -> Self:
@@ -596,7 +590,8 @@ def _solved(
     proved = _certificate(problem, regulariser, zeta, r)
     V = problem.adjoint(r)
     scores = problem.scores(zeta)
-    limit = FitLimit(
+    at_zero = problem.loss.value(np.zeros_like(problem.y), problem.y)
+    return FitLimit(
         zeta=zeta,
         dual=r,
         unit_norms=problem.unit_norms(zeta),
@@ -611,10 +606,9 @@ def _solved(
         eps=getattr(regulariser, "eps", None),
         n_contexts=n_contexts,
         is_unique=_unique(problem, regulariser, zeta, V),
-        binds=isinstance(regulariser, Ball)
-        and bool(regulariser.conjugate(V) > _FELT * problem.loss.value(0 * problem.y, problem.y)),
+        binds=isinstance(regulariser, Ball) and bool(regulariser.conjugate(V) > _FELT * at_zero),
         mean_loss=problem.loss.value(scores, problem.y),
-        mean_loss_at_zero=problem.loss.value(np.zeros_like(problem.y), problem.y),
+        mean_loss_at_zero=at_zero,
         proof=proof,
         status=_status(problem, regulariser, proved, proof, tol),
         certificate=proved,
@@ -623,7 +617,6 @@ def _solved(
         iterations=iterations,
         seconds=time.perf_counter() - begun,
     )
-    return limit
 
 
 def _minimised(
@@ -643,33 +636,34 @@ def _minimised(
     if dead:
         return zero, at_zero, "closed form", 0
     if not problem.several:
-        A = problem.matrix if not isinstance(regulariser, Penalty) else None
-        flat: tuple[Floats, int] | None = None
-        if isinstance(regulariser, Ridge) and A is not None:
-            flat = solve_ridge(A(), problem.y, problem.loss, regulariser.lam)
-        elif isinstance(regulariser, Barrier) and A is not None:
-            flat = solve_barrier(A(), problem.y, problem.loss, regulariser.lam, regulariser.eps)
-        elif isinstance(regulariser, Ball) and A is not None:
-            if regulariser.norm == Norm.of("linf"):
-                flat = solve_box(A(), problem.y, problem.loss, regulariser.radius)
-            elif regulariser.norm == Norm.of("l2"):
-                flat = solve_l2_ball(A(), problem.y, problem.loss, regulariser.radius)
+        flat = _by_newton(problem, regulariser)
         if flat is not None:
             zeta = flat[0].reshape(problem.shape)
-            r = problem.loss.multipliers(problem.scores(zeta), problem.y)
-            return zeta, r, "Newton", flat[1]
+            return zeta, problem.multipliers(zeta), "Newton", flat[1]
         if isinstance(regulariser, Penalty) and _in_rows(regulariser.norm, problem):
             return _by_rows(problem, regulariser, tol, max_iterations or 100, start)
 
     def gap(zeta: Floats) -> float:
-        r = problem.loss.multipliers(problem.scores(zeta), problem.y)
-        return _certificate(problem, regulariser, zeta, r).gap
+        return _certificate(problem, regulariser, zeta, problem.multipliers(zeta)).gap
 
     found = solve_proximal(
         problem, regulariser, gap, tol=tol / 10, max_iterations=max_iterations or 20000
     )
-    r = problem.loss.multipliers(problem.scores(found.zeta), problem.y)
-    return found.zeta, r, "proximal gradient", found.iterations
+    return found.zeta, problem.multipliers(found.zeta), "proximal gradient", found.iterations
+
+
+def _by_newton(problem: FitProblem, regulariser: Regulariser) -> tuple[Floats, int] | None:
+    """Return coefficients of smooth regularisers, box and l2 ball, and the steps; else None."""
+    y, loss = problem.y, problem.loss
+    if isinstance(regulariser, Ridge):
+        return solve_ridge(problem.matrix(), y, loss, regulariser.lam)
+    if isinstance(regulariser, Barrier):
+        return solve_barrier(problem.matrix(), y, loss, regulariser.lam, regulariser.eps)
+    if isinstance(regulariser, Ball) and regulariser.norm == Norm.of("linf"):
+        return solve_box(problem.matrix(), y, loss, regulariser.radius)
+    if isinstance(regulariser, Ball) and regulariser.norm == Norm.of("l2"):
+        return solve_l2_ball(problem.matrix(), y, loss, regulariser.radius)
+    return None
 
 
 def _in_rows(norm: Norm, problem: FitProblem) -> bool:
@@ -717,11 +711,7 @@ def _by_rows(
     r, t = found.r, found.t
     # Units whose dual norm stays clear of the penalty are 0, not small.
     slack = 1 - np.sqrt(np.maximum(program.products(r).T @ r, 0.0)) / regulariser.lam
-    best = gap(r, t)
-    for share in (1e-3, 1e-5, _LIVE):
-        trial = np.where(slack > share, 0.0, t)
-        if gap(r, trial) <= max(best * (1 + 1e-3), tol / 30):
-            t, best = trial, gap(r, trial)
+    t, best = _pruned(t, slack, partial(gap, r), tol)
     if best > tol and not interpolating and m <= _MOST_COEFFICIENTS:
         other = by_groups()
         if _certificate(problem, regulariser, *other[:2]).gap < best:
@@ -736,24 +726,29 @@ def _by_groups(
     A = problem.matrix()
     of_each = np.repeat(group, A.shape[1] // len(group))
 
-    def multipliers(zeta: Floats) -> Floats:
-        return problem.loss.multipliers(problem.scores(zeta), problem.y)
-
     def gap(w: Floats) -> float:
         zeta = w.reshape(problem.shape)
-        return _certificate(problem, regulariser, zeta, multipliers(zeta)).gap
+        return _certificate(problem, regulariser, zeta, problem.multipliers(zeta)).gap
 
     w, steps = solve_groups(A, problem.y, problem.loss, regulariser.lam, of_each, gap, tol=tol / 30)
-    r = multipliers(w.reshape(problem.shape))
-    V = (A.T @ r) ** 2
+    V = (A.T @ problem.multipliers(w.reshape(problem.shape))) ** 2
     slack = 1 - np.sqrt(np.bincount(of_each, V)) / regulariser.lam
-    best = gap(w)
-    for share in (1e-3, 1e-5, _LIVE):
-        trial = np.where(slack[of_each] > share, 0.0, w)
-        if gap(trial) <= max(best * (1 + 1e-3), tol / 30):
-            w, best = trial, gap(trial)
+    w, _ = _pruned(w, slack[of_each], gap, tol)
     zeta = w.reshape(problem.shape)
-    return zeta, multipliers(zeta), "Newton on the groups", steps
+    return zeta, problem.multipliers(zeta), "Newton on the groups", steps
+
+
+def _pruned(
+    values: Floats, slack: Floats, gap: Callable[[Floats], float], tol: float
+) -> tuple[Floats, float]:
+    """Return values with those of clear slack at 0, as far as the gap allows, and their gap."""
+    best = gap(values)
+    for share in (1e-3, 1e-5, _LIVE):
+        trial = np.where(slack > share, 0.0, values)
+        found = gap(trial)
+        if found <= max(best * (1 + 1e-3), tol / 30):
+            values, best = trial, found
+    return values, best
 
 
 # Certificates
@@ -780,16 +775,12 @@ def _certificate(
     B = regulariser.pulled(zeta)
     objective = problem.loss.value(problem.scores(B), y) + regulariser.value(B)
     factor = regulariser.scale(V)
-    bound = problem.loss.dual(_shrunk(problem, r, factor), y) - regulariser.conjugate(factor * V)
+    # A factor up to 1 keeps the multipliers in the domain of the loss.
+    bound = problem.loss.dual(factor * r, y) - regulariser.conjugate(factor * V)
     scale = objective
     if isinstance(regulariser, Ball):
         scale = problem.loss.value(np.zeros_like(y), y)
     return FitLimitCertificate(objective, bound, _ratio(objective - bound, scale), 0.0)
-
-
-def _shrunk(problem: FitProblem, r: Floats, factor: float) -> Floats:
-    """Return multipliers times a factor up to 1, which keeps them in the domain of the loss."""
-    return r * factor
 
 
 def _ratio(difference: float, scale: float) -> float:

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 
 from ..data.arrays import Floats
 from .losses import MeanLoss
+from .regularisers import Barrier
 
 __all__ = ["solve_barrier", "solve_groups", "solve_box", "solve_l2_ball", "solve_ridge"]
 
@@ -72,12 +73,10 @@ def solve_barrier(
     largest = float(np.abs(A.T @ loss.multipliers(np.zeros_like(y), y)).max())
     w, total, now = np.zeros(A.shape[1]), 0, max(eps, largest)
     while True:
+        barrier = Barrier(lam, now)
 
-        def value(w: Floats, eps: float = now) -> float:
-            u = lam * np.abs(w)
-            if not np.all(u < 1):
-                return np.inf
-            return loss.value(A @ w, y) + eps / lam * float(np.sum(-u - np.log1p(-u)))
+        def value(w: Floats, barrier: Barrier = barrier) -> float:
+            return loss.value(A @ w, y) + barrier.value(w)
 
         def slopes(w: Floats, eps: float = now) -> tuple[Floats, Floats]:
             room = 1 - lam * np.abs(w)

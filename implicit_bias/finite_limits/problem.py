@@ -112,6 +112,10 @@ class FitProblem:
         rows = [(z[:, None] * r).T @ self.X for z in self.columns.T]
         return np.stack(rows).reshape(self.shape)
 
+    def multipliers(self, zeta: Floats) -> Floats:
+        """Return the multipliers of the loss, minus its slopes, at the scores of coefficients."""
+        return self.loss.multipliers(self.scores(zeta), self.y)
+
     def matrix(self) -> Floats:
         """Return the map from zeta to one score a sample, (n, J D)."""
         n = len(self.X)

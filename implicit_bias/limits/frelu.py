@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._doors import door, parameters, result
 from .._kinds import anything
@@ -22,7 +22,7 @@ from .._solve import (
     require_real,
 )
 from .formulation import Solving, real_data, solve_limit
-from .limit import Limit, UnitsLimit
+from .limit import UnitsLimit
 from .literal import constant, max_margin
 from .normed import NormedFormulation
 from .predictors import GateColumns, Predictor, count_units
@@ -91,15 +91,6 @@ class SVMFReLU(NormedFormulation[FReLULimit]):
     OWN: ClassVar[NormName] = "rows"
 
     norm: Norm | NormName = "rows"
-
-    def __post_init__(self) -> None:
-        Norm.of(self.norm)
-
-    @classmethod
-    @door()
-    def of(cls, limit: Limit) -> Self:
-        """Return the formulation in the norm of a limit."""
-        return cls(limit.norm or "rows")
 
     @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, overload
 
 import numpy as np
 
@@ -177,15 +177,6 @@ class HardMarginSVM(NormedFormulation[LinearLimit]):
     OWN: ClassVar[NormName] = "l2"
 
     norm: Norm | NormName = "l2"
-
-    def __post_init__(self) -> None:
-        Norm.of(self.norm)
-
-    @classmethod
-    @door()
-    def of(cls, limit: Limit) -> Self:
-        """Return the formulation in the norm of a limit."""
-        return cls(limit.norm or "l2")
 
     @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:

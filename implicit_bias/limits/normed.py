@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, TypeVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, Unpack
 
 import numpy as np
 
+from .._doors import door
 from .._solve import (
     Array,
     GatedDesign,
@@ -54,6 +55,15 @@ class NormedFormulation(Formulation[LimitT]):
     @abstractmethod
     def norm(self) -> Norm | NormName:
         """The norm that is least."""
+
+    def __post_init__(self) -> None:
+        Norm.of(self.norm)
+
+    @classmethod
+    @door()
+    def of(cls, limit: Limit) -> Self:
+        """Return the formulation in the norm of a limit."""
+        return cls(norm=limit.norm or cls.OWN)  # type: ignore[call-arg]
 
     @property
     def is_own(self) -> bool:

@@ -6,6 +6,8 @@ import os
 from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar, Self, get_type_hints
 
+import numpy as np
+
 from .._doors import door
 from .._saved import Kind, filled, read_saved, write_saved
 from .._shown import Shown
@@ -13,7 +15,7 @@ from .._solve import Answer, Certificate, DenseArray, Solution, Status
 from ..quantities.table import record_lines
 from .stored import array_device, decoded, encoded, movable, placed
 
-__all__ = ["MaxMarginResult", "Result"]
+__all__ = ["MaxMarginResult", "ReadOnlyResult", "Result"]
 
 
 class Result(Answer, Shown):
@@ -130,6 +132,15 @@ class Result(Answer, Shown):
 
     def _shown_rows(self) -> list[tuple[str, str]]:
         return record_lines(self.to_dict())
+
+
+class ReadOnlyResult(Result):
+    """Base of results whose arrays are all NumPy's: nobody can write to them."""
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
 
 
 class MaxMarginResult(Result):

@@ -25,7 +25,7 @@ from .._solve import (
 )
 from ..data.arrays import Floats
 from ..limits.predictors import DecisionFunction
-from ..limits.result import Result
+from ..limits.result import ReadOnlyResult
 from .bound import largest_dual
 from .problem import ReLUProblem
 
@@ -110,7 +110,7 @@ class ReLUPredictor(DecisionFunction):
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)
-class ReLULocalLimit(Result):
+class ReLULocalLimit(ReadOnlyResult):
     r"""A local optimum of the margin problem of two-layer ReLU networks, with its proof.
 
     .. math:: \min_\theta \tfrac12 \|\theta\|^2 \quad\text{s.t.}\quad y_n f_\theta(x_n) \ge 1,
@@ -227,11 +227,6 @@ class ReLULocalLimit(Result):
     solves: int
     tol: float
     seconds: float
-
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
 
     @property
     def value(self) -> float:

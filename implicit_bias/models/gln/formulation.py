@@ -98,14 +98,11 @@ class SVMGLN(NormedFormulation[GLNLimit]):
     n_contexts: int | None = None
     norm: Norm | NormName = "rows"
 
-    def __post_init__(self) -> None:
-        Norm.of(self.norm)
-
     @classmethod
     @door()
     def of(cls, limit: Limit) -> Self:
         """Return the formulation of as many contexts as a limit has, in its norm."""
-        return cls(int(limit.zeta.shape[1]), limit.norm or "rows")
+        return cls(int(limit.zeta.shape[1]), limit.norm or cls.OWN)
 
     @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
