@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._solve import (
+    Norm,
     require_finite,
     require_inputs,
     require_labels,
@@ -95,6 +96,12 @@ class FitProblem:
     def several(self) -> bool:
         """True if every sample has several scores."""
         return self.y.ndim == 2
+
+    def in_rows(self, norm: Norm) -> bool:
+        """Return whether a norm is a sum of l2 norms over units, or over all, or over entries."""
+        if norm == Norm.of("l2") or norm == Norm.of("l1"):
+            return True
+        return norm in (Norm.of("units"), Norm.of("rows")) and len(self.shape) in (2, 3)
 
     def scores(self, zeta: Floats) -> Floats:
         """Return the scores (n,) or (n, K)."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..data.sample import Sample
-from ..finite_limits.fit import FitLimit, solve_fit
+from ..finite_limits.fit import solve_fit
+from ..finite_limits.limit import FitLimit
 from ..finite_limits.program import WeightDecay
 from ..training.catalogue import get_trainer
 from .premises import FULL_BATCHES, GATES, Premise

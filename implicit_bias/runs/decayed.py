@@ -12,7 +12,7 @@ import numpy as np
 
 from .._solve import MaxMarginProgram, Status, to_numpy
 from ..drawing.figures import Panel
-from ..finite_limits.fit import FitLimit
+from ..finite_limits.limit import FitLimit
 from ..limits.limit import Limit
 from ..quantities.table import lines
 from ..reports.finding import Assumption, Finding, Side, Table
