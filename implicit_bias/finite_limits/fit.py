@@ -43,6 +43,7 @@ def solve_fit(
     radius: float | None = None,
     norm: NormName | Norm | str | None = None,
     n_contexts: int | None = None,
+    sample_weight: ArrayLike | None = None,
     tol: float = 1e-8,
     max_iterations: int | None = None,
 ) -> FitLimit:
@@ -75,6 +76,9 @@ def solve_fit(
         gates, "nuclear" for several scores, else "l2".
     n_contexts : int, optional
         Contexts of every unit, which make `gates` contexts.
+    sample_weight : (n,) array, optional
+        Positive weights of samples in the mean of the loss, of which a factor does not matter. They
+        move a finite limit, and no limit without decay.
     tol : float
         Relative gap to reach, in (0, 1).
     max_iterations : int, optional
@@ -108,12 +112,14 @@ def solve_fit(
     >>> ib.limits.solve_fit(X, y, loss="squared", norm="l1").objective
     1.5
     """
-    problem = FitProblem.checked(X, y, gates, loss, n_contexts)
+    begun = time.perf_counter()
+    problem = FitProblem.checked(X, y, gates, loss, n_contexts, sample_weight)
     name = norm_name(norm, problem, gates is not None)
     regulariser = checked_regulariser(name, penalty, radius, loss)
-    return _solved(
-        problem, regulariser, name, loss, n_contexts, tol, max_iterations, time.perf_counter()
-    )
+    if sample_weight is not None and isinstance(regulariser, Interpolation):
+        raise ValueError("`sample_weight` does not move an interpolant: leave it out")
+    found = _solved(problem, regulariser, name, loss, n_contexts, tol, max_iterations, begun)
+    return found if sample_weight is None else replace(found, sample_weight=problem.loss.shares)
 
 
 @door(gates=anything, loss=one_of(FIT_LOSSES), norm=anything, n_contexts=count(1))
@@ -272,6 +278,7 @@ def _solved(
         radius=getattr(regulariser, "radius", None),
         eps=getattr(regulariser, "eps", None),
         n_contexts=n_contexts,
+        sample_weight=None,
         is_unique=is_unique(problem, regulariser, zeta, V),
         binds=isinstance(regulariser, Ball) and bool(regulariser.conjugate(V) > _FELT * at_zero),
         mean_loss=problem.loss.value(scores, problem.y),

@@ -57,6 +57,8 @@ class FitLimit(ReadOnlyResult):
     eps : float or None
         That of AdamW.
     n_contexts : int or None
+    sample_weight : (n,) array or None
+        Of samples in the mean, up to a factor; None counts them alike.
     is_unique : bool
         True if no other coefficients have these values: scores are always unique, coefficients
         where the live units' scores are independent. False where it is not known.
@@ -108,6 +110,7 @@ class FitLimit(ReadOnlyResult):
     radius: float | None
     eps: float | None
     n_contexts: int | None
+    sample_weight: Floats | None
     is_unique: bool
     binds: bool
     mean_loss: float
@@ -222,7 +225,7 @@ class FitLimit(ReadOnlyResult):
 
         Parameters and errors are those of `gap_of`.
         """
-        problem = FitProblem.checked(X, y, gates, self.loss, self.n_contexts)
+        problem = FitProblem.checked(X, y, gates, self.loss, self.n_contexts, self.sample_weight)
         B = coefficients_of(network, problem.shape)
         return certificate_of(problem, self._regulariser, B, problem.multipliers(B))
 
@@ -252,7 +255,7 @@ class FitLimit(ReadOnlyResult):
         >>> limit.certify(X, y).status.name, limit.certify(X, -y).status.name
         ('SOLVED', 'INACCURATE')
         """
-        problem = FitProblem.checked(X, y, gates, self.loss, self.n_contexts)
+        problem = FitProblem.checked(X, y, gates, self.loss, self.n_contexts, self.sample_weight)
         require_shape("y", problem.y, self.dual.shape, "the samples of the limit")
         zeta = coefficients_of(self.zeta, problem.shape)
         proved = certificate_of(problem, self._regulariser, zeta, self.dual)
