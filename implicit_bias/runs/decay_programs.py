@@ -129,8 +129,10 @@ def decay_program(options: Any, layers: Layers) -> DecayProgram:
         If no convex program is known, with what has one.
     """
     lam = float(options.weight_decay)
-    if options.loss != "logistic":
-        raise ValueError(f"`loss` {options.loss!r} with weight decay is not solved: take logistic")
+    if options.loss not in ("logistic", "squared"):
+        raise ValueError(
+            f"`loss` {options.loss!r} with weight decay is not solved: take logistic or squared"
+        )
     if layers.depth > 2:
         raise ValueError(
             f"`depth` {layers.depth} with weight decay has no convex form: take depth 2, or none"
