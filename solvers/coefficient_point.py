@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, null_space
+from scipy.linalg import cho_factor, cho_solve
 
 from .balls import Blocks, Cone, Linearised, bordered, is_largest
-from .images import Floats, Map, RelativeMargins, Rows
+from .coordinates import coordinates_of
+from .images import Floats, Map, Rows, dense_rows
 from .norm_program import DEPENDENT, NormProgram, NormSolution, conclude_norm
-from .norms import Norm
 from .settings import Settings
 
 __all__ = ["solve_coefficients"]
@@ -41,7 +41,7 @@ INNER = 0.95
 # With one, nuclear norms under equalities stop at a gap of 2e-8, with three below 1e-8.
 REFINEMENTS = 3
 # Ridges of a Newton matrix with a diagonal of ones, tried in this order.
-RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11)
+RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
 # Stop once so many iterations have not narrowed the bounds by a tenth.
 PATIENCE = 6
 
@@ -80,8 +80,16 @@ class _Step:
 class _Game:
     """A program on flat coefficients, with what the loop asks of it."""
 
-    def __init__(self, image: Map, norm: Norm, equalities: Rows | None) -> None:
-        self.image, self.norm, self.equalities = image, norm, equalities
+    def __init__(self, program: NormProgram) -> None:
+        norm, equalities = program.norm, program.equalities
+        self.program, self.norm = program, norm
+        self.coordinates = coordinates_of(program.image, norm, equalities)
+        image: Map = program.image
+        if self.coordinates is not None:
+            image = self.coordinates
+            if equalities is not None:
+                equalities = Rows(self.coordinates.lowered(equalities.matrix))
+        self.image, self.equalities = image, equalities
         self.blocks = Blocks.of(norm, image.shape)
         self.largest = is_largest(norm)
         # Orthonormal rows of the span of E, and columns of its zeros.
@@ -90,6 +98,27 @@ class _Game:
             _, s, W = np.linalg.svd(equalities.flat)
             rank = int(np.sum(s > DEPENDENT * s[0]))
             self.E, self.Q = W[:rank], W[rank:].T
+
+    @property
+    def in_margins(self) -> bool:
+        """True if Newton's matrix is better one of margins: they are fewer, and the ball's
+        operator, which near the optimum is too uneven to be inverted, need not be.
+        """
+        return not self.largest and self.Q is None and self.image.n_rows <= self.blocks.size
+
+    @cached_property
+    def rows(self) -> Floats:
+        """(m, size) margins multiplied out."""
+        dense = dense_rows(self.program.image)
+        if self.coordinates is not None:
+            dense = self.coordinates.lowered(dense.reshape(-1, *self.program.image.shape))
+        return np.asarray(dense.reshape(self.image.n_rows, -1))
+
+    def lifted(self, B: Floats) -> Floats:
+        """Coefficients in the shape of the program's image."""
+        if self.coordinates is not None:
+            return self.coordinates.lifted(B)
+        return B.reshape(self.image.shape)
 
     def scores(self, B: Floats) -> Floats:
         return self.image.scores(B.reshape(self.image.shape))
@@ -161,8 +190,8 @@ class _Best:
 def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution:
     """Solve a program by the interior point in its coefficients.
 
-    Where adding one vector to the coefficients of all classes changes no margin, and centring
-    lengthens no norm, it works on the K - 1 centred coordinates: the others have no curvature.
+    Along some coefficients no margin changes, and leaving them out lengthens no norm: it works on
+    the coordinates of the others, see `coordinates_of`.
 
     Parameters
     ----------
@@ -176,16 +205,15 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution
         As far as the bounds could be narrowed.
     """
     start = time.perf_counter()
-    game = _game(program)
+    game = _Game(program)
     best, iterations = _follow(game, settings)
     nu, B = None, best.primal.B
     if game.equalities is not None:
         wanted = game.equality_part(best.dual)
         nu = np.asarray(np.linalg.lstsq(game.equalities.flat.T, wanted, rcond=DEPENDENT)[0], float)
-    lifted = game.image.lifted(B) if isinstance(game.image, Centred) else B
     return conclude_norm(
         program,
-        lifted.reshape(program.image.shape),
+        game.lifted(B),
         best.dual.lam,
         nu,
         tol=settings.tol,
@@ -218,63 +246,9 @@ def _follow(game: _Game, settings: Settings) -> tuple[_Best, int]:
     return best, len(widths) - 1
 
 
-def _game(program: NormProgram) -> _Game:
-    """Game of a program, on centred coefficients where it has that symmetry."""
-    image, norm, E = program.image, program.norm, program.equalities
-    turns = norm.inside != "l2" or norm.blocks in ("whole", "columns", "units")
-    rows_are_units = norm.blocks == "units" and len(image.shape) == 2
-    if not isinstance(image, RelativeMargins) or not turns or rows_are_units:
-        return _Game(image, norm, E)
-    own = Centred(image)
-    return _Game(own, norm, None if E is None else Rows(own.lowered(E.matrix)))
-
-
-@dataclass(frozen=True, eq=False)
-class Centred:
-    """Relative margins of coefficients with class sum 0, in an orthonormal basis of these."""
-
-    image: RelativeMargins
-
-    @cached_property
-    def basis(self) -> Floats:
-        """(K, K - 1) orthonormal columns of sum 0."""
-        return np.asarray(null_space(np.ones((1, self.image.n_classes))))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(K - 1, D), or (H, K - 1, D)."""
-        *gates, K, D = self.image.shape
-        return (*gates, K - 1, D)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of margins."""
-        return self.image.n_rows
-
-    def lifted(self, b: Floats) -> Floats:
-        """Coefficients (..., K, D) of coordinates."""
-        return self.basis @ b.reshape(self.shape)
-
-    def lowered(self, B: Floats) -> Floats:
-        """Coordinates (..., K - 1, D) of coefficients."""
-        return np.swapaxes(np.swapaxes(B, -1, -2) @ self.basis, -1, -2)
-
-    def scores(self, b: Floats) -> Floats:
-        """Margins of coordinates."""
-        return self.image.scores(self.lifted(b))
-
-    def adjoint(self, lam: Floats) -> Floats:
-        """Coordinates of multipliers."""
-        return self.lowered(self.image.adjoint(lam))
-
-    def gram(self, weights: Floats) -> Floats:
-        """Matrix `A' diag(weights) A` on coordinates."""
-        return self.image.gram(weights, self.basis)
-
-
 def _advance(game: _Game, point: _Point) -> _Point:
     """Predict, correct, and step."""
-    system = _System(game, point)
+    system = _MarginSystem(game, point) if game.in_margins else _System(game, point)
     mu = point.mu()
     affine = system.solve(0.0, None)
     primal, dual = _lengths(point, affine, 1.0, game.largest)
@@ -349,12 +323,7 @@ class _System:
         return values if self.game.Q is None else self.game.Q.T @ values
 
     def _apply(self, right: Floats) -> Floats:
-        scale = self.scale[:, None] if right.ndim == 2 else self.scale
-        wanted = scale * right
-        found = cho_solve(self.factor, wanted)
-        for _ in range(REFINEMENTS):
-            found = found + cho_solve(self.factor, wanted - self.matrix @ found)
-        return np.asarray(scale * found)
+        return _solved(self.factor, self.matrix, self.scale, right)
 
     def _inverted(self, stack: Floats) -> Floats:
         """Inverse of the ball's operator on blocks (b, p, q)."""
@@ -394,6 +363,69 @@ class _System:
             dC = self._inverted(blocks.stack(dB) - rest - dt * self.h)
         dZ = self.linear.multiplier_step(dC, dt, target)
         return _Step(dB, dgamma, ds, dlam, Cone(dC, dt, dZ))
+
+
+class _MarginSystem:
+    """Newton's system of a sum of dual norms in the multipliers: `S = diag(s / lam) + A op A'`.
+
+    op is the ball's operator on the dual point V = A'lam, whose image is B.
+    """
+
+    def __init__(self, game: _Game, point: _Point) -> None:
+        self.game, self.point = game, point
+        self.linear = Linearised.at(point.cone)
+        self.operator = self.linear.operator()
+        self.slopes = point.s / point.lam
+        rows = game.rows[:, game.blocks.place.reshape(len(game.blocks.place), -1)]  # (m, b, p q)
+        pushed = np.swapaxes(np.swapaxes(rows, 0, 1) @ self.operator, 0, 1)
+        matrix = pushed.reshape(len(rows), -1) @ rows.reshape(len(rows), -1).T
+        matrix = (matrix + matrix.T) / 2
+        matrix[np.arange(len(rows)), np.arange(len(rows))] += self.slopes
+        self.scale = 1 / np.sqrt(np.diag(matrix))
+        self.matrix = matrix * self.scale[:, None] * self.scale
+        self.factor = _factor(self.matrix)
+        self.h, self.c = self.linear.radial()
+        self.F = np.column_stack([-np.ones(len(rows)), game.scores(game.blocks.flat(self.h))])
+        self.SF = self._apply(self.F)
+        self.small = self.F.T @ self.SF
+        self.small[1, 1] -= self.c
+
+    def _apply(self, right: Floats) -> Floats:
+        return _solved(self.factor, self.matrix, self.scale, right)
+
+    def solve(self, mu: float, predicted: _Step | None) -> _Step:
+        """Step towards complementarity `mu`, with the second-order terms of a predicted step."""
+        game, point, blocks = self.game, self.point, self.game.blocks
+        second = 0.0 if predicted is None else predicted.ds * predicted.dlam
+        correction = None if predicted is None else self.linear.correction(predicted.cone)
+        target = self.linear.target(mu, correction)
+        p = point.cone.C.shape[1]
+        rest = -2 * target[:, :p, p:] - blocks.stack(point.B)  # dB at dV = 0
+        right = (mu - second) / point.lam - point.s - game.scores(blocks.flat(rest))
+        trace = float(np.trace(target, axis1=1, axis2=2).sum())
+        first = self._apply(right)
+        z = np.linalg.solve(self.small, self.F.T @ first - np.array([0.0, trace - 1]))
+        # The operator would magnify the rounding of A'(lam + dlam) - C.
+        dlam = first - self.SF @ z
+        dC, dt = blocks.stack(game.adjoint(dlam)), float(z[1])
+        dB = blocks.flat(rest + self._pushed(dC) + dt * self.h)
+        ds = game.scores(dB) - float(z[0])
+        dZ = self.linear.multiplier_step(dC, dt, target)
+        return _Step(dB, float(z[0]), ds, dlam, Cone(dC, dt, dZ))
+
+    def _pushed(self, stack: Floats) -> Floats:
+        """The ball's operator on blocks (b, p, q)."""
+        return np.asarray((self.operator @ stack.reshape(len(stack), -1, 1)).reshape(stack.shape))
+
+
+def _solved(factor: tuple[Floats, bool], matrix: Floats, scale: Floats, right: Floats) -> Floats:
+    """Solve with a factorised matrix of diagonal one, scaled, and refine."""
+    scale = scale[:, None] if right.ndim == 2 else scale
+    wanted = scale * right
+    found = cho_solve(factor, wanted, check_finite=False)
+    for _ in range(REFINEMENTS):
+        found = found + cho_solve(factor, wanted - matrix @ found, check_finite=False)
+    return np.asarray(scale * found)
 
 
 def _factor(matrix: Floats) -> tuple[Floats, bool]:
