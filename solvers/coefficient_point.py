@@ -19,13 +19,13 @@ from __future__ import annotations
 import logging
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import block_diag, cho_factor, cho_solve
 
-from .balls import Blocks, Cone, Linearised, bordered, is_largest
+from .balls import Blocks, Cone, Linearised, Tilted, TiltedLine, bordered, is_largest
 from .coordinates import coordinates_of
 from .images import Floats, Map, Rows, dense_rows
 from .norm_program import DEPENDENT, NormProgram, NormSolution, conclude_norm
@@ -58,7 +58,7 @@ class _Point:
     gamma: float
     s: Floats
     lam: Floats
-    cone: Cone
+    cone: Cone | Tilted
 
     def mu(self) -> float:
         order = int(self.cone.Z.shape[0] * self.cone.Z.shape[1])
@@ -74,7 +74,7 @@ class _Step:
     dgamma: float
     ds: Floats
     dlam: Floats
-    cone: Cone
+    cone: Cone | Tilted
 
 
 class _Game:
@@ -135,6 +135,13 @@ class _Game:
         size = float(np.linalg.svd(stack, compute_uv=False).max()) or 1.0
         eye = np.broadcast_to(np.eye(p + q), (b, p + q, p + q))
         zero = np.zeros(self.blocks.size)
+        if self.norm.is_factored:
+            Z, i = bordered(-stack / 2, size / p**0.5), np.arange(p)
+            Z[:, i, i] = size * p**0.5
+            return _Point(
+                zero, -size * m**0.5, np.full(m, size * m**0.5), lam,
+                Tilted(np.zeros_like(stack), np.full(p, 1 / p), 1.0, Z),
+            )  # fmt: skip
         if self.largest:
             cone = Cone(np.zeros_like(stack), 1.0, bordered(-stack / 2, size))
             gamma = -size * m**0.5
@@ -150,6 +157,10 @@ class _Game:
 
     def bounds(self, point: _Point) -> tuple[float, float]:
         """Lower and upper bound of gamma."""
+        if isinstance(point.cone, Tilted):
+            margin, norm = float((point.s + point.gamma).min()), point.cone.value()
+            lower = margin / norm if norm > 0 else -math.inf
+            return lower, point.cone.dual_value() / float(point.lam.sum())
         B = point.B.reshape(self.image.shape)
         norm = self.norm.value(B)
         # What violates the equalities is charged by the certificate; here it is small.
@@ -248,7 +259,12 @@ def _follow(game: _Game, settings: Settings) -> tuple[_Best, int]:
 
 def _advance(game: _Game, point: _Point) -> _Point:
     """Predict, correct, and step."""
-    system = _MarginSystem(game, point) if game.in_margins else _System(game, point)
+    system: _System | _MarginSystem | _TiltedSystem
+    if isinstance(point.cone, Tilted):
+        system = _TiltedSystem(game, point, point.cone)
+    else:
+        kind = _MarginSystem if game.in_margins else _System
+        system = kind(game, point, point.cone)
     mu = point.mu()
     affine = system.solve(0.0, None)
     primal, dual = _lengths(point, affine, 1.0, game.largest)
@@ -260,7 +276,7 @@ def _advance(game: _Game, point: _Point) -> _Point:
 
 def _lengths(point: _Point, step: _Step, share: float, largest: bool) -> tuple[float, float]:
     """Steps of the primal and of the dual side."""
-    of_M, of_Z = point.cone.longest(step.cone)
+    of_M, of_Z = point.cone.longest(step.cone)  # type: ignore[arg-type]
     primal, dual = (of_M, of_Z) if largest else (of_Z, of_M)
     primal = min(primal, _ratio(point.s, step.ds))
     dual = min(dual, _ratio(point.lam, step.dlam))
@@ -274,7 +290,7 @@ def _ratio(values: Floats, steps: Floats) -> float:
 
 def _moved(game: _Game, point: _Point, step: _Step, primal: float, dual: float) -> _Point:
     lengths = (primal, dual) if game.largest else (dual, primal)
-    cone = point.cone.moved(step.cone, *lengths)
+    cone = point.cone.moved(step.cone, *lengths)  # type: ignore[arg-type]
     return _Point(
         B=point.B + primal * step.dB,
         gamma=point.gamma + primal * step.dgamma,
@@ -287,9 +303,9 @@ def _moved(game: _Game, point: _Point, step: _Step, primal: float, dual: float) 
 class _System:
     """Newton's system at a point: factorised once, solved for predictor and corrector."""
 
-    def __init__(self, game: _Game, point: _Point) -> None:
-        self.game, self.point = game, point
-        self.linear = Linearised.at(point.cone)
+    def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
+        self.game, self.point, self.cone = game, point, cone
+        self.linear = Linearised.at(cone)
         blocks = game.blocks
         self.weights = point.lam / point.s
         matrix = game.image.gram(self.weights)
@@ -334,10 +350,12 @@ class _System:
         """Step towards complementarity `mu`, with the second-order terms of a predicted step."""
         game, point, blocks = self.game, self.point, self.game.blocks
         second = 0.0 if predicted is None else predicted.ds * predicted.dlam
-        correction = None if predicted is None else self.linear.correction(predicted.cone)
+        correction: Floats | None = None
+        if predicted is not None:
+            correction = self.linear.correction(predicted.cone)  # type: ignore[arg-type]
         target = self.linear.target(mu, correction)
         pull = (mu - second) / point.s
-        p = point.cone.C.shape[1]
+        p = self.cone.C.shape[1]
         corner = target[:, :p, p:]
         right = game.adjoint(pull)
         small = [1 - float(np.sum(pull))]
@@ -346,7 +364,7 @@ class _System:
         else:
             rest = -2 * corner - blocks.stack(point.B)  # dB at dV = 0
             pushed = self._inverted(rest)
-            right = right - blocks.flat(point.cone.C) + blocks.flat(pushed)
+            right = right - blocks.flat(self.cone.C) + blocks.flat(pushed)
             trace = float(np.trace(target, axis1=1, axis2=2).sum())
             small.append(trace - 1 + float(np.sum(self.h * pushed)))
         first = self._apply(self._reduced(right))
@@ -371,9 +389,9 @@ class _MarginSystem:
     op is the ball's operator on the dual point V = A'lam, whose image is B.
     """
 
-    def __init__(self, game: _Game, point: _Point) -> None:
-        self.game, self.point = game, point
-        self.linear = Linearised.at(point.cone)
+    def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
+        self.game, self.point, self.cone = game, point, cone
+        self.linear = Linearised.at(cone)
         self.operator = self.linear.operator()
         self.slopes = point.s / point.lam
         rows = game.rows[:, game.blocks.place.reshape(len(game.blocks.place), -1)]  # (m, b, p q)
@@ -397,9 +415,11 @@ class _MarginSystem:
         """Step towards complementarity `mu`, with the second-order terms of a predicted step."""
         game, point, blocks = self.game, self.point, self.game.blocks
         second = 0.0 if predicted is None else predicted.ds * predicted.dlam
-        correction = None if predicted is None else self.linear.correction(predicted.cone)
+        correction: Floats | None = None
+        if predicted is not None:
+            correction = self.linear.correction(predicted.cone)  # type: ignore[arg-type]
         target = self.linear.target(mu, correction)
-        p = point.cone.C.shape[1]
+        p = self.cone.C.shape[1]
         rest = -2 * target[:, :p, p:] - blocks.stack(point.B)  # dB at dV = 0
         right = (mu - second) / point.lam - point.s - game.scores(blocks.flat(rest))
         trace = float(np.trace(target, axis1=1, axis2=2).sum())
@@ -416,6 +436,60 @@ class _MarginSystem:
     def _pushed(self, stack: Floats) -> Floats:
         """The ball's operator on blocks (b, p, q)."""
         return np.asarray((self.operator @ stack.reshape(len(stack), -1, 1)).reshape(stack.shape))
+
+
+class _TiltedSystem:
+    """Newton's system of the norm "muon": weights t are unknown too, and the trace theta of Z."""
+
+    def __init__(self, game: _Game, point: _Point, cone: Tilted) -> None:
+        self.game, self.point, self.linear = game, point, TiltedLine.at(cone)
+        self.weights, self.p = point.lam / point.s, len(cone.t)
+        size, place = game.blocks.size, game.blocks.place.ravel()
+        every = np.concatenate([place, size + np.arange(self.p)])
+        matrix = np.empty((size + self.p, size + self.p))
+        matrix[np.ix_(every, every)] = self.linear.operator()
+        matrix[:size, :size] += game.image.gram(self.weights)
+        self.Q = None
+        if game.Q is not None:
+            self.Q = block_diag(game.Q, np.eye(self.p))
+            matrix = self.Q.T @ matrix @ self.Q
+        self.scale = 1 / np.sqrt(np.diag(matrix))
+        self.matrix = matrix * self.scale[:, None] * self.scale
+        self.factor = _factor(self.matrix)
+        a = np.concatenate([game.adjoint(self.weights), np.zeros(self.p)])
+        t = np.concatenate([np.zeros(size), np.ones(self.p)])
+        self.F = self._reduced(np.column_stack([a, t]))
+        self.G = self.F * [-1.0, 1.0]
+        self.KF = _solved(self.factor, self.matrix, self.scale, self.F)
+        self.small = self.G.T @ self.KF
+        self.small[0, 0] += float(self.weights.sum())
+
+    def _reduced(self, values: Floats) -> Floats:
+        return values if self.Q is None else self.Q.T @ values
+
+    def solve(self, mu: float, predicted: _Step | None) -> _Step:
+        """Step towards complementarity `mu`, with the second-order terms of a predicted step."""
+        game, point, p = self.game, self.point, self.p
+        cone = self.linear.cone
+        second = 0.0 if predicted is None else predicted.ds * predicted.dlam
+        correction = None
+        if predicted is not None:
+            correction = self.linear.correction(predicted.cone)  # type: ignore[arg-type]
+        target = self.linear.target(mu, correction)
+        pull = (mu - second) / point.s
+        right = game.adjoint(pull) + 2 * game.blocks.flat(target[:, :p, p:])
+        whole = np.concatenate([right, np.diagonal(target[0])[:p]])
+        first = _solved(self.factor, self.matrix, self.scale, self._reduced(whole))
+        wanted = np.array([1 - float(np.sum(pull)), 1 - float(cone.t.sum())])
+        z = np.linalg.solve(self.small, wanted - self.G.T @ first)
+        found = first + self.KF @ z
+        found = found if self.Q is None else self.Q @ found
+        dB, dt, dgamma = found[: game.blocks.size], found[game.blocks.size :], float(z[0])
+        ds = game.scores(dB) - dgamma
+        dlam = pull - point.lam - self.weights * ds
+        step = Tilted(game.blocks.stack(dB), dt, 0.0, np.zeros_like(cone.Z))
+        dZ = self.linear.multiplier_step(step.M, target)
+        return _Step(dB, dgamma, ds, dlam, replace(step, Z=dZ))
 
 
 def _solved(factor: tuple[Floats, bool], matrix: Floats, scale: Floats, right: Floats) -> Floats:
