@@ -47,7 +47,9 @@ def draw(table: pd.DataFrame) -> Figure:
 
     def singular(axes: list[Axes]) -> None:
         for letter, number, ax in zip("abc", (1, 2, 3), axes, strict=True):
-            for _, one in table[(table.layer == number) & (table.kind == "singular")].groupby("seed"):
+            for _, one in table[(table.layer == number) & (table.kind == "singular")].groupby(
+                "seed"
+            ):
                 ax.plot(one.number, one.x, "o", color="C0", markersize=5, alpha=0.6)
             ax.set(xlabel="index", xticks=range(1, 11), ylim=(0, None),
                    ylabel=f"({letter}) singular values of $W_{number}$")  # fmt: skip
