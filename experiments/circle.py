@@ -6,9 +6,9 @@ A function of low frequency on one half of the circle, sin 2a, and of high frequ
 sin 10a, fitted by least squares with Adam: by a ReLU network of 5 x 16 units, and by deep linearly
 gated networks of as many half-spaces with soft gates of beta 4, either trained or left as they were
 drawn, from equal weights. The source gives neither its function nor its optimiser; its moments are
-therefore those at which the loss has fallen to a half of that of f = 0, and to 0.01. The first claim of the source is
-counted in steps; of the second every seed is shown, since it does not hold in all of them. Losses
-with hard gates stand beside those with the soft ones that were trained.
+therefore those at which the loss has fallen to a half of that of f = 0, and to 0.01. The first
+claim of the source is counted in steps; of the second every seed is shown, since it does not hold
+in all of them. Losses with hard gates stand beside those with the soft ones that were trained.
 
 Beside the table `circle.csv` stand pictures of the source's figures: `circle.png` (2),
 `circle_kernels.png` (3, 4), `circle_outputs.png` (5), `circle_half_planes_start.png` (9) and
@@ -294,7 +294,7 @@ def draw_half_planes(one: Moment, title: str) -> Figure:
 
 
 def shade(ax: Axes, normal: Floats, color: str) -> None:
-    """The half of the disk on which <normal, x> >= 0; the axis parts the easy half from the other."""
+    """The half of the disk on which <normal, x> >= 0; the axis parts easy and hard half."""
     from matplotlib.patches import Circle, Wedge
 
     middle = float(np.degrees(np.arctan2(normal[1], normal[0])))

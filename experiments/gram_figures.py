@@ -7,8 +7,8 @@ The source's figures 1 to 4 and 10 as it draws them; what is predicted of the sa
 K_0 / d, summed in ascending order; errors are ||e_t|| / ||e_0|| at the rate 0.1 over the largest
 eigenvalue, by the law of a constant kernel and of the trained network.
 
-    gram_spectra.csv    gates, width, depth, k: the sum of the k least eigenvalues, and that over the
-                        largest one
+    gram_spectra.csv    gates, width, depth, k: the sum of the k least eigenvalues, and that over
+                        the largest one
     gram_errors.csv     gates, width, depth, how, step: the share of the error that is left
     gram_entries.csv    depth: a diagonal and another entry of K_0 / d at width 500
     gram_linear.csv     depth, step: of deep linear networks on (x, y) = (1, 1) the squared error
@@ -180,7 +180,7 @@ def entries(depth: int, draws: int, width: int = ENTRY_WIDTH) -> dict[str, Any]:
 
 
 def linear(depth: int, draws: int, steps: int = LINEAR_STEPS) -> Rows:
-    """Deep linear networks on one sample: squared error, K_t / d and norm of the weights by step."""
+    """Deep linear networks on one sample: squared error, K_t / d, norm of the weights by step."""
     import torch
 
     widths = (LINEAR_WIDTH,) * (depth - 1)

@@ -135,7 +135,8 @@ class Classifier(torch.nn.Module):
 
     def _factors(self, X: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Of every score and matrix the inputs (n, below), and the score's slopes (n, width)."""
-        layers = self.layers(X)
+        # Those of frozen gates have no gradient.
+        layers = [(inputs, q) for inputs, q in self.layers(X) if q.requires_grad]
         outputs = [q for _, q in layers]
         for c in range(CLASSES):
             slopes = torch.autograd.grad(outputs[-1][:, c].sum(), outputs, retain_graph=True)

@@ -8,13 +8,13 @@ classes keep their labels), of MNIST's test images or scikit-learn's digits in p
 Fashion-MNIST, with the networks, labels and batches of `experiments.simple_half`. Beside it stands
 the arm that the source lacks, in which the last five classes are the simple half.
 
-    simple_half_curves_NAME.csv     of a checkpoint, the mean number of open paths on both halves, the
-                                    mean diagonal of the tangent kernel there, and accuracies
-    simple_half_kernels_NAME.csv    of three moments (start; 72 % of the simple half learned; end) the
-                                    mean of the overlap and of the tangent kernel over pairs of 50
-                                    images of each two labels, over their mean diagonal: 55 numbers
-    simple_half_curves_NAME.png     figures 7, 11 (DLGN-PWC) and 12 (ReLU)
-    simple_half_kernels_NAME.png    figures 13 to 16, means over runs of the source's arm
+    simple_half_curves_NAME.csv    of a checkpoint, the mean number of open paths on both halves,
+                                   the mean diagonal of the tangent kernel there, and accuracies
+    simple_half_kernels_NAME.csv   of three moments (start; 72 % of the simple half learned; end)
+                                   the mean of the overlap and of the tangent kernel over pairs of
+                                   50 images of two labels each, over their mean diagonal
+    simple_half_curves_NAME.png    figures 7, 11 (DLGN-PWC) and 12 (ReLU)
+    simple_half_kernels_NAME.png   figures 13 to 16, means over runs of the source's arm
 
 Labels stand in the order of the source: those of the simple half first.
 """

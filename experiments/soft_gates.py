@@ -14,13 +14,14 @@ weights but for `learned gates`, which begins afresh behind the gates that `relu
     gates only      soft-GaLU whose value weights stay: gates alone are trained
     ours            soft-GaLU whose gating network hands on relu(q), as `SoftGates` has it
 
-Weights begin as the source assumes, of random signs and variance 2 / w in every layer ("sign"), which
-makes the first scores of images large, or of variance 2 / fan-in ("kaiming").
+Weights begin as the source assumes, of random signs and variance 2 / w in every layer ("sign"),
+which makes the first scores of images large, or of variance 2 / fan-in ("kaiming").
 
-One row an init, kind, seed and checkpoint: the loss, errors on images that are learned and held out, and on
-200 of the former nu = y' (H / tr H)^-1 y of the tangent kernel K, of the path kernel M of its gates,
-and of the part K^a of gates' weights, with the trace of K^a. `soft_gates_NAME.csv`, and `.png` for
-figure 7, `_nu.png` for figure 8, are written as runs end; runs that are there are not run again.
+One row an init, kind, seed and checkpoint: the loss, errors on images that are learned and held
+out, and on 200 of the former nu = y' (H / tr H)^-1 y of the tangent kernel K, of the path kernel M
+of its gates, and of the part K^a of gates' weights, with the trace of K^a. `soft_gates_NAME.csv`,
+and `.png` for figure 7, `_nu.png` for figure 8, are written as runs end; runs that are there are
+not run again.
 """
 
 from __future__ import annotations
@@ -157,8 +158,10 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
     table = table.assign(
         train=100 * (1 - table["train_error"]), test=100 * (1 - table["error"])
     )  # fmt: skip
-    titles = ("training, four networks", "held out, four networks",
-              "held out: learned, unlearned gates", "held out: adaptable, frozen gates")  # fmt: skip
+    titles = (
+        "training, four networks", "held out, four networks",
+        "held out: learned, unlearned gates", "held out: adaptable, frozen gates",
+    )  # fmt: skip
     inits = list(dict.fromkeys(table["init"]))
     figure = Figure(figsize=(15, 3.7 * len(inits)), layout="constrained")
     for init, panels in zip(inits, figure.subplots(len(inits), 4, squeeze=False), strict=True):
@@ -181,7 +184,7 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
 
 
 def draw_nu(table: pd.DataFrame, data: str) -> Figure:
-    """Figure 8: nu of the tangent kernel and of the part of the gates; of the path kernel beside."""
+    """Figure 8: nu of the tangent kernel and of the gates' part; of the path kernel beside."""
     from matplotlib.figure import Figure
 
     table = table.assign(plain_a=table["nu_a"] / table["trace_a"])
