@@ -187,6 +187,9 @@ def run(
     }
     for name, one in moments.items():
         row[f"facing_up_{name}"] = math.nan if one.normals is None else facing_up(one.normals)
+        diagonal = np.diag(one.kernel)
+        halves = diagonal[easy[::EVERY]].mean() / diagonal[~easy[::EVERY]].mean()
+        row[f"log2_kernel_{name}"] = float(np.log2(halves))
     return row, losses, moments
 
 
@@ -228,7 +231,7 @@ def draw_losses(
     panels["paths"].set(title="open paths", ylabel="log2 easy half / hard half", ylim=(None, 3))
     for style, name in ((":", "ReLU"), ("-", "constant experts"), ("--", "linear experts")):
         panels["paths"].plot([], [], f"k{style}", label=name)
-    panels["paths"].legend(frameon=False, fontsize="small", ncols=3, loc="upper center")
+    panels["paths"].legend(frameon=False, fontsize="x-small", ncols=3, loc="upper center")
     return figure
 
 

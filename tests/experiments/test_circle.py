@@ -37,6 +37,9 @@ def test_paths_and_half_planes_are_those_of_the_moment(trained) -> None:
         above = X[:, 1] > 0
         expected = np.log2(paths[above].mean() / paths[~above].mean())
         assert row[f"log2_easy_hard_{name}"] == pytest.approx(expected)
+        diagonal = np.diag(one.kernel)  # of every fourth point, those above first
+        halves = diagonal[:50].sum() / diagonal[50:].sum()
+        assert row[f"log2_kernel_{name}"] == pytest.approx(np.log2(halves))
         # Three quarters of the easy half: the share of it that a unit of the last layer has.
         share = one.gates[above][:, -WIDTHS[-1] :].mean(axis=0)
         assert row[f"facing_up_{name}"] == pytest.approx(np.mean(share >= 0.75), abs=1 / 16 + 1e-9)
