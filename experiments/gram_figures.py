@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 import implicit_bias as ib
 from implicit_bias.drawing.palette import SERIES
@@ -54,12 +55,12 @@ def cumulated(K: Array) -> Array:
     return np.cumsum(np.maximum(np.linalg.eigvalsh(K), 0.0))
 
 
-def shown(n: int) -> Array:
+def shown(n: int) -> NDArray[np.int64]:
     """Numbers of eigenvalues that are written: the first, every tenth or so, and the last two."""
     return np.unique(np.concatenate([[1], np.arange(10, n, 10), [n - 1, n]]))
 
 
-def spread(draws: Iterable[Mapping[str, Array]], name: str, at: Array) -> Rows:
+def spread(draws: Iterable[Mapping[str, Array]], name: str, at: NDArray[Any]) -> Rows:
     """One row a position: of every number its mean over draws, the least and the largest."""
     stacked = list(draws)
     found: Rows = []
@@ -78,11 +79,10 @@ def spectrum(K: Array) -> dict[str, Array]:
     return {"sum": sums[at], "scaled": (sums / (sums[-1] - sums[-2]))[at]}
 
 
-def moments_in_time(steps: int) -> Array:
+def moments_in_time(steps: int) -> NDArray[np.int64]:
     """Steps at which errors are written."""
-    return np.unique(np.concatenate([np.arange(11), np.geomspace(10, steps, 40).round()])).astype(
-        int
-    )
+    later = np.geomspace(10, steps, 40).round()
+    return np.unique(np.concatenate([np.arange(11), later])).astype(np.int64)
 
 
 def errors(
@@ -198,7 +198,7 @@ def linear(depth: int, draws: int, steps: int = LINEAR_STEPS) -> Rows:
             found.append((error**2, kernel, norm))
             with torch.no_grad():
                 for p, slope in zip(network.parameters(), slopes, strict=True):
-                    p -= 0.1 / depth * error * slope
+                    p.sub_(0.1 / depth * error * slope)
         squares, kernels, norms = np.array(found).T
         curves.append({"left": squares / squares[0], "kernel": kernels, "norm": norms})
     return [{"depth": depth} | row for row in spread(curves, "step", np.arange(steps + 1))]
@@ -233,14 +233,13 @@ def draw_random_gates(
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(15, 10.5), layout="constrained")
-    first, second, third = (part.subplots(1, n) for part, n in zip(
-        figure.subfigures(3, 1), (3, 2, 4), strict=True))  # fmt: skip
-    for ax, (title, query) in zip(
-        first,
-        (("ideal", {"gates": "ideal"}), ("w = 500", {"gates": "random", "width": 500}),
-         ("w = 25", {"gates": "random", "width": 25})),
-        strict=True,
-    ):  # fmt: skip
+    bands: Any = figure.subfigures(3, 1)
+    first, second, third = (band.subplots(1, n) for band, n in zip(bands, (3, 2, 4), strict=True))
+    query: dict[str, Any]
+    for ax, width in zip(first, (math.inf, *WIDTHS), strict=True):
+        ideal = math.isinf(width)
+        query = {"gates": "ideal"} if ideal else {"gates": "random", "width": width}
+        title = "ideal" if ideal else f"w = {width}"
         by_depth(ax, spectra, "k", "sum", f"figure 1: {title}", **query)
         ax.set(xlabel="k", ylabel="sum of the k least eigenvalues")
     for ax, name in zip(second, ("diagonal", "other"), strict=True):

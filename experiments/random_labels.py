@@ -87,7 +87,7 @@ def run(
         yield {"epoch": epoch, "loss": loss, "train": known, "test": new}
         if epoch == epochs:
             return
-        for batch in torch.randperm(len(X), generator=order).split(BATCH):
+        for batch in torch.split(torch.randperm(len(X), generator=order), BATCH):  # type: ignore[no-untyped-call]
             step = torch.nn.functional.cross_entropy(network(X[batch]), labels[batch])
             optimiser.zero_grad()
             step.backward()  # type: ignore[no-untyped-call]

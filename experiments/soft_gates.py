@@ -123,7 +123,7 @@ def train_network(
             yield {"epoch": epoch, **measure(network, train, held_out)}
         if epoch == epochs:
             return
-        for batch in torch.randperm(len(y), generator=order).split(BATCH):
+        for batch in torch.split(torch.randperm(len(y), generator=order), BATCH):  # type: ignore[no-untyped-call]
             loss = (network(X[batch]) - y[batch]).square().mean() / 2
             optimiser.zero_grad()
             loss.backward()
