@@ -207,7 +207,7 @@ def linear(depth: int, draws: int, steps: int = LINEAR_STEPS) -> Rows:
 def band(ax: Axes, table: pd.DataFrame, x: str, y: str, number: int, style: str = "-") -> None:
     """The mean over draws of one depth, and its range."""
     color = SERIES[number % len(SERIES)]
-    label = f"d = {table['depth'].iloc[0]}"
+    label = f"d = {table['depth'].iloc[0]}" if style == "-" else None
     ax.plot(table[x], table[y], style, color=color, linewidth=1.2, label=label)
     if style == "-":
         ax.fill_between(
