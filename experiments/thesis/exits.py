@@ -1,4 +1,4 @@
-"""Figures 6.2 to 6.7 and E.1: exits behind convolutions, whose last layers know more than the first.
+"""Figures 6.2 to 6.7 and E.1: exits behind convolutions, of which the last knows the most.
 
 Four convolutions of stride 2 with batch normalisation; behind each an exit that sees means over
 ninths of the image. Trained as printed: Nesterov's momentum, weight decay, batches of 64, and a

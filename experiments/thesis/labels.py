@@ -258,5 +258,5 @@ def draw(table: pd.DataFrame) -> Figure:
             Row(len(TARGETS_A), splits, height=2.6),
             Row(len(SHARES), stacks, height=2.8),
         ],
-        title="Chapter 4 of the thesis: ten equally likely labels (M = log 10 in 4.2), and a normal",
+        title="Chapter 4 of the thesis: ten equally likely labels (4.2: M = log 10), and a normal",
     )
