@@ -399,6 +399,19 @@ def test_the_first_step_and_gates_of_other_networks() -> None:
         assert [str(depth), *cells] in lines("research/kernels.md"), (depth, cells)
 
 
+def test_what_is_said_of_gates_of_other_networks() -> None:
+    page = re.sub(r"\s+", " ", (ROOT / "docs/research/kernels.md").read_text(encoding="utf-8"))
+    frame = rows("galu")
+    pairs = frame.pivot(index=["depth", "seed"], columns="kind", values=["spread", "left"])
+    better = (pairs.spread.galu > pairs.spread.relu) & (pairs.left.galu < pairs.left.relu)
+    assert better.all() and f"at every depth, in all {len(pairs)} pairs" in page
+    of_relu = frame[frame.kind == "relu"].groupby("depth").mean(numeric_only=True)
+    assert np.ptp(of_relu.spread) < 0.2 and (np.diff(of_relu.left) < 0).all()  # does not spread
+    sooner = frame.left < frame.left_by_law
+    assert (sooner == (frame.kind == "galu")).all()  # than their constant kernels
+    assert set(frame.overlap_ratio) == {1} and "was 1 in every draw" in page
+
+
 def test_how_often_bars_of_unfinished_runs_hold() -> None:
     frame = rows("coverage")
     named = {"gln": "GLN", "frelu": "frozen ReLU", "deep-linear": "deep linear", "linear": "linear"}
