@@ -84,7 +84,8 @@ class Convolutions(nn.Module):
     @torch.no_grad()
     def logits(self, X: Floats) -> list[Floats]:
         self.eval()
-        parts = [self(part) for part in torch.tensor(X, dtype=torch.float32).split(1000)]
+        images = torch.tensor(X, dtype=torch.float32)
+        parts = [self(images[k : k + 1000]) for k in range(0, len(images), 1000)]
         return [torch.cat(exits).double().numpy() for exits in zip(*parts, strict=True)]
 
 
