@@ -570,3 +570,14 @@ def _as_peer(cell: str, row: pd.Series | None) -> bool:
     best = f"best {row.gap:.0e} in {row.cpu_seconds:.2g}" if known else ""
     status = {"over 20 s": "over 20", "not reached": ""}.get(row.status, row.status.split(":")[0])
     return cell == ", ".join(part for part in (status, best) if part)
+
+
+def test_units_of_three_activations() -> None:
+    frame = rows("activations")
+    assert frame.groupby(["activation", "xi_1"]).size().eq(24).all()
+    for (name, order), here in frame.groupby(["activation", "xi_1"]):
+        for said, one in (("above 0", here[here.bias > 0]), ("below 0", here[here.bias < 0])):
+            other = 6 - order
+            cells = [name, f"{order:g}, {other:g}", said, str(len(one))]
+            cells += [f"{one.localisation.mean():.3f}", f"{one.fast.mean():.3f}"]
+            assert cells in lines("research/activations.md"), cells
