@@ -358,6 +358,26 @@ def test_networks_with_soft_gates() -> None:
                 cells.append("-" if math.isnan(value) else f"{value:,.0f}")
             (line,) = [one for one in lines(DEEP_GATED) if one[:2] == [kind, init]]
             assert line[2:] == cells, (kind, init, cells)
+    runs = last.set_index(["init", "seed", "kind"]).unstack()
+    assert len(runs) == 10
+
+    def better(one: str, other: str, init: str | None = None, of: str = "error") -> int:
+        found = runs[of] if init is None else runs[of].loc[init]
+        return int((found[one] < found[other]).sum())
+
+    for kind in ("soft-galu", "soft-relu", "relu"):
+        assert better(kind, "galu") == 10
+    assert better("relu", "own start") == better("relu", "learned gates") == 10
+    assert better("learned gates", "galu", "kaiming") == 5
+    assert better("learned gates", "galu", "sign") == 3
+    assert better("gates only", "learned gates", "kaiming") == 5
+    for kind in ("soft-galu", "soft-relu", "relu"):
+        assert better(kind, "own start", "kaiming", "nu_k") == 5
+    assert better("learned gates", "galu", "kaiming", "nu_k") == 5
+    first = frame[frame.epoch == 0].set_index(["init", "seed", "kind"]).unstack()
+    share = (runs.nu_a / first.nu_a)["soft-galu"]
+    assert (runs.nu_k < first.nu_k)[["galu", "own start", "learned gates"]].all(axis=None)
+    assert 0.2 < share["kaiming"].mean() < 0.3 and share["sign"].max() > 1
 
 
 def test_random_labels_and_pixels() -> None:
