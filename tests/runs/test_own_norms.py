@@ -165,6 +165,19 @@ def test_norms_are_of_the_layers_that_there_are(norm, message) -> None:
         ib.kkt_distance(network, X, Y, GATES, norm=norm)
 
 
+def test_an_interrupt_of_the_comparison_leaves_the_table_of_norms() -> None:
+    def interrupt(stage: str, done: int, of: int) -> None:
+        if stage == "comparing":
+            raise KeyboardInterrupt
+
+    data = {"X": X, "y": Y, "X_val": X[:9], "y_val": Y[:9], "gating": Given()}
+    cut = ib.run("frelu", **data, trainer="sign", steps=20, progress=interrupt)
+    record = json.loads(cut.to_json())
+    assert cut.interrupted and "comparison" not in record
+    assert record["norms"]["norm"] == "linf" and record["norms"]["objective"] > 0
+    assert "each trainer at its own limit" in cut.details()
+
+
 def test_loss_weights_bound_the_margin_of_any_coefficients() -> None:
     found = networks()["sign"]["norms"]
     for _ in range(20):
