@@ -134,6 +134,7 @@ PROMISED = MappingProxyType(
         "network:ReLUMean": ".networks.relu_mean:ReLUMean",
         "network:ColumnGLN": ".networks.shallow_gln:ColumnGLN",
         "network:ShallowGLN": ".networks.shallow_gln:ShallowGLN",
+        "network:SoftDGN": ".networks.soft_dgn:SoftDGN",
         "network:LinearStudent": ".networks.student:LinearStudent",
         "network:ModuleList": "torch.nn.modules.container:ModuleList",
         "network:ParameterList": "torch.nn.modules.container:ParameterList",

@@ -14,6 +14,7 @@ from .margin_optimizer import MarginOptimizer
 from .settings import check_momentum
 from .steepest_descent import ADAM_BETAS, AdamDescent, Polar
 from .steepest_descent import SteepestDescent as SteepestSteps
+from .steepest_steps import norm_of_weights
 from .stepper import Stepper
 
 __all__ = ["Adam", "SteepestDescent"]
@@ -93,7 +94,7 @@ class SteepestDescent(MarginOptimizer):
     ) -> None:
         check_word("polar", polar, Polar)
         check_momentum(momentum)
-        self._norm, self._momentum, self._polar = Norm.of(norm).name, momentum, polar
+        self._norm, self._momentum, self._polar = norm_of_weights(norm).name, momentum, polar
         super().__init__(params, n_samples=n_samples, degree=degree, lr=lr, loss=loss)
 
     @door()
@@ -106,7 +107,7 @@ class SteepestDescent(MarginOptimizer):
             If it has other options, an unknown norm, or comes after the first step.
         """
         if "norm" in param_group:  # by its name, which a saved state can hold
-            param_group["norm"] = Norm.of(param_group["norm"]).name
+            param_group["norm"] = norm_of_weights(param_group["norm"]).name
         super().add_param_group(param_group)
 
     def _group_defaults(self) -> dict[str, Any]:
