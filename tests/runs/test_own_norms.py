@@ -145,8 +145,8 @@ def test_the_ratio_of_the_linearised_problem_is_high_in_the_own_norm_and_low_in_
         assert 0 < one.ratio_bound <= one.ratio <= 1
         found[norms] = one
     assert found["linf", "linf"].ratio_bound > 0.85
-    assert found["spectral", "l2"].ratio_bound < 0.8
-    assert found["spectral", "l2"].ratio < 0.95
+    # Proved from above: no multipliers make these weights a KKT point in other norms.
+    assert found["spectral", "l2"].ratio < 0.85
 
 
 def test_weights_of_the_solution_have_ratio_one() -> None:
