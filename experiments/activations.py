@@ -41,7 +41,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
 }
 ORDERS = ((5.0, 1.0), (1.0, 5.0))
-INPUTS, UNITS, SAMPLES, STEPS, SEEDS = 40, 8, 4000, 4000, 3
+INPUTS, UNITS, SAMPLES, STEPS, SEEDS = 40, 8, 4000, 2500, 3
 # Steps of units, whose mean divides gradients by their number, and of the constant.
 RATE, CONSTANT_RATE = {"relu": 2.0, "erf": 2.0, "sigmoid": 20.0}, 0.5
 

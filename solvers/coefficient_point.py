@@ -44,7 +44,7 @@ MATRICES = 5
 # With one, nuclear norms under equalities stop at a gap of 2e-8, with three below 1e-8.
 REFINEMENTS = 3
 # Ridges of a Newton matrix with a diagonal of ones, tried in this order.
-RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
+RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 # Stop once so many iterations have not narrowed the bounds by a tenth.
 PATIENCE = 6
 

@@ -76,7 +76,7 @@ def test_ctrl_c_in_training_reports_what_was_finished_however_often(times, tmp_p
         assert record["limit"]["status"] == "SOLVED"
         assert "interrupted: what was finished is reported" in err
     if times == 1:
-        assert record["network"]["finished"] is False and 0 < record["network"]["steps"] < 1e8
+        assert record["network"]["finished"] is False and record["network"]["steps"] < 1e8
         assert json.loads((tmp_path / "results.json").read_text()) == record
         saved = ib.load(tmp_path)
         assert not saved.finished and saved.limit is not None and saved.network is not None
