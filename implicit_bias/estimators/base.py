@@ -131,8 +131,8 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             else self._penalised(inputs[first], own.y, gates, merged_costs, limit.zeta.shape)
             for limit, own in zip(limits, programs, strict=True)
         )
-        zetas = [
-            limit.zeta if decayed is None else decayed.zeta
+        zetas: list[Floats] = [
+            to_numpy(limit.zeta) if decayed is None else decayed.zeta
             for limit, decayed in zip(limits, finite, strict=True)
         ]
         self.limits_, self.finite_limits_ = limits, finite
