@@ -107,7 +107,8 @@ def test_all_that_can_be_saved_by_itself_has_a_name() -> None:
         for kind in package_classes()
         if hasattr(kind, "save") and hasattr(kind, "load") and not inspect.isabstract(kind)
     ]
-    bases = {"Gating", "LayeredGates", "Result", "MaxMarginResult", "UnitsLimit", "Limit"}
+    bases = {"Gating", "LayeredGates", "Result", "ReadOnlyResult", "MaxMarginResult", "UnitsLimit",
+             "Limit"}  # fmt: skip
     assert {kind.__name__ for kind in savers if name_of(kind) is None} <= bases
     assert len(savers) > 20
 
