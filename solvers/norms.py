@@ -418,9 +418,9 @@ def _factored_step(G: Floats, over: Over) -> Floats:
     if over == "weighted":
         _, V = least_spectral(G)
         size = _factored(V, "weighted")
-        return V / size if size > 0 else V
+        return np.asarray(V / size) if size > 0 else V
     a = np.sqrt(largest_nuclear(G)[0])[:, None]
-    return a * np.asarray(Norm("spectral").steepest(a * G))
+    return np.asarray(a * np.asarray(Norm("spectral").steepest(a * G)))
 
 
 def _factored_above(B: Floats, errors: Floats, over: Over) -> float:

@@ -208,14 +208,15 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     *(
         (f"models/*/{name}.py", (".", *BELOW_MODELS))
         for name in ("parts", "*run", "diagnosis", "*comparison", "machines", "freezing", "figure",
-                     "schedule", "training")
+                     "schedule", "setup", "training")
     ),
     ("models/*/*.py", (".", "_solve", "data.*", "gates.*", "kernels.*", "limits.*")),
     # Theorems by the form that a module is recognised to have.
     ("diagnosis/*.py", (".", "_version", "_words", "recognition.*", *BELOW_MODELS)),
     # A closed form and its trainer in one file, which meet in a picture.
     ("autoencoders/*.py", (".", "data.arrays", "drawing.figures")),
-    ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
+    ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "finite_limits.*",
+                         "models.*")),
     ("sweeps/*.py", (".", "_version", "exits", "models", "proving", "run_model", "limits.linear",
                      "options.*", "reports.*", "runs.*", "data.dataset", "data.labelled",
                      "data.names", "_solve", "drawing.figures")),

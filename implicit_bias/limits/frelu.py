@@ -123,7 +123,8 @@ class SVMFReLU(NormedFormulation[FReLULimit]):
         X, g = constant(program.design.X, "X"), constant(program.design.Z, "g")
         zeta = cp.Variable((g.shape[1], X.shape[1]), name="zeta")
         scores = cp.sum(cp.multiply(g, X @ zeta.T), axis=1)  # sum_h g[n, h] <zeta[h], x[n]>
-        norm, stated = cp.sum(cp.norm(zeta, 2, axis=1)), []
+        norm: cvxpy.Expression = cp.sum(cp.norm(zeta, 2, axis=1))
+        stated: list[cvxpy.Constraint] = []
         if not self.is_own:
             norm, stated = self._stated([zeta[[h], :] for h in range(g.shape[1])])
         return max_margin(norm, program.y, scores, stated)

@@ -72,7 +72,6 @@ def _of_classes(
         found[trainer] = replace(own, limit=known.norm == parts.main.norm)
 
     def solve(own: OwnNorm) -> Certificate | None:
-        assert own.induced.norm != "both-spectral"
         options = setup.options
         return parts.solve(
             setup.train, solver=options.solver, tol=options.tol, norm=own.induced.norm

@@ -155,7 +155,8 @@ class SVMGLN(NormedFormulation[GLNLimit]):
                 for h, unit in enumerate(units)
             ]
         )
-        norm, stated = cp.sum([cp.norm(unit, "fro") for unit in units]), []
+        norm: cvxpy.Expression = cp.sum([cp.norm(unit, "fro") for unit in units])
+        stated: list[cvxpy.Constraint] = []
         if not self.is_own:
             rows = [cp.reshape(one, (1, n_contexts * X.shape[1]), order="C") for one in units]
             norm, stated = self._stated(rows)

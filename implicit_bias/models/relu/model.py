@@ -33,9 +33,7 @@ LIPPL = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class FReLUOptions(
-    TrainerOptions, DecayOptions, StartOptions, SolverOptions, GateOptions, ClassOptions
-):
+class FReLUOptions(DecayOptions, StartOptions, SolverOptions, GateOptions, ClassOptions):
     """A network of units behind hyperplanes, data, a solver and a trainer."""
 
 
