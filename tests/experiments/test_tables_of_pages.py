@@ -126,6 +126,34 @@ def test_times_of_local_limits_of_relu_networks() -> None:
         assert line in lines("relu.md"), line
 
 
+def test_times_of_penalised_fits() -> None:
+    frame = rows("finite_speed")
+    for (n, m, loss, norm, penalty), found in frame.groupby(
+        ["n", "coefficients", "loss", "norm", "penalty"], sort=False
+    ):
+        cells = [f"{n} x {m}", f"{loss}, {norm}, {penalty:g}"]
+        for name in ("solve_fit", "cvxpy:CLARABEL", "sklearn"):
+            one = found[found.solver.str.startswith(name)]
+            cells += _cells_of(one.iloc[0]) if len(one) else ["", ""]
+        assert_in_table("finite-limits.md", cells)
+
+
+def _cells_of(one: pd.Series) -> list[str]:
+    if one.outcome != "returned":
+        return [one.outcome, ""]
+    return [f"{one.cpu_seconds:.2f} s", f"{one.gap:.0e}"]
+
+
+def assert_in_table(page: str, line: list[str]) -> None:
+    assert line in lines(page), line
+
+
+def test_penalised_fits_of_digits_reach_their_target() -> None:
+    frame = rows("finite_speed").query("solver == 'solve_fit' and n == 500 and norm == 'units'")
+    assert set(frame.penalty) == {1e-2, 1e-3, 1e-4, 1e-6} and set(frame.coefficients) == {1300}
+    assert (frame.gap <= 1e-9).all() and (frame.cpu_seconds < 2).all()
+
+
 def _per_cent(shares: pd.Series) -> str:
     if shares.empty:
         return "-"
