@@ -66,7 +66,7 @@ def affine_pieces(weights: ReLUWeights, opened: Pattern) -> list[Array]:
         found.append(piece)
         if layer == len(opened):
             break
-        below = piece * np.asarray(opened[layer], dtype=bool)[:, None]
+        below = piece * np.where(opened[layer], 1.0, weights.slope)[:, None]
     return found
 
 
@@ -105,7 +105,7 @@ def check_general(weights: ReLUWeights) -> Generality:
     Raises
     ------
     ValueError
-        If there are more than 3000 pieces.
+        If there are more than 3000 pieces, or units are leaky, which the lemmas do not cover.
 
     References
     ----------
@@ -118,6 +118,10 @@ def check_general(weights: ReLUWeights) -> Generality:
     >>> ib.equivalence.check_general(network).holds
     True
     """
+    if weights.slope:
+        raise ValueError(
+            f"`weights` have leaky units, of slope {weights.slope:g}: the lemmas are about ReLUs"
+        )
     counts = [1, *(2**width - 1 for width in weights.widths)]
     widths = [*weights.widths, len(weights.matrices[-1])]
     n_pieces = sum(math.prod(counts[: k + 1]) * width for k, width in enumerate(widths))

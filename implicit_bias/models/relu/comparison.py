@@ -143,7 +143,8 @@ def view_relu(network: torch.nn.Module, X: ArrayLike, y: ArrayLike, gating: Any)
     y : (n,) array
         Labels in {-1, +1}.
     gating : fitted transformer
-        Random gates, such as `HyperplaneGates`: `gating.transform(X)` is (n, R) in {0, 1}.
+        Random gates, such as `HyperplaneGates`: `gating.transform(X)` is (n, R) in {0, 1},
+        or in {slope, 1}.
 
     Examples
     --------
