@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, UnitOptions, option
+from ...options.fields import (
+    ImageOptions,
+    SlopeOptions,
+    SolverOptions,
+    TrainerOptions,
+    UnitOptions,
+    option,
+)
 from ...runs.model import Holds, Model
 from ...runs.premises import FULL_BATCHES, LOSS, METHOD, Premise
 
@@ -13,7 +20,7 @@ __all__ = ["MODELS"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrthosepOptions(TrainerOptions, SolverOptions, UnitOptions, ImageOptions):
+class OrthosepOptions(TrainerOptions, SolverOptions, SlopeOptions, UnitOptions, ImageOptions):
     """A network that begins small and balanced, data, a solver and a trainer."""
 
     network: Literal["two-layer", "residual"] = option(
@@ -37,6 +44,7 @@ ASSUMED = (
         text="the support examples of each class span the inputs (theorem 3.1; the corollary's "
         "constants hold without)",
         known="measured",
+        where={"slope": (0.0,)},
     ),
     Premise(
         name="homogeneous",
@@ -50,6 +58,26 @@ ASSUMED = (
         "class",
         known="cannot be checked",
         needs={"network": ("two-layer",)},
+        where={"slope": (0.0,)},
+    ),
+    Premise(
+        name="balanced start",
+        text="of leaky units: the start is balanced, of any size",
+        known="by construction",
+        unless={"slope": (0.0,)},
+    ),
+    Premise(
+        name="separates",
+        text="of leaky units: the network comes to separate the training data",
+        known="measured",
+        unless={"slope": (0.0,)},
+    ),
+    Premise(
+        name="both kinds stay",
+        text="of leaky units: neither kind of neurons vanishes beside the other, unless the program "
+        "has none of it",
+        known="measured",
+        unless={"slope": (0.0,)},
     ),
     LOSS,
     METHOD,
@@ -60,9 +88,11 @@ MODELS = (
         "orthosep",
         theorem="every surviving neuron of a small ReLU network turns to one of two max-margin "
         "vectors (Phuong, Underspecification in Deep Learning, theorem 3.1 and corollary 3.1 with "
-        "its constants)",
-        source="Phuong 2021, theorem 3.1 and corollary 3.1",
-        program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class",
+        "its constants). Leaky units turn to two vectors of one program of both, by an argument of "
+        "this package (notes of solve_orthosep)",
+        source="Phuong 2021, theorem 3.1 and corollary 3.1; leaky units: notes of solve_orthosep",
+        program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class; of leaky "
+        "units both at once, closed gates being the slope",
         assumes=ASSUMED,
         options=OrthosepOptions,
         run=f"{__package__}.run:run_orthosep",

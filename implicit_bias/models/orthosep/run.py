@@ -46,12 +46,23 @@ __all__ = ["layer_rows", "layer_singular_values", "orthosep_programs", "run_orth
 
 Network = BalancedReLU | ResidualReLU
 NAME = OrthogonallySeparable.name
+# Of a kind's share of the norms in the program: networks below are far from both kinds.
+KINDS_STAY = 0.5
 NETWORKS = {"two-layer": "ReLU network", "residual": "residual ReLU network"}
 RESIDUAL = (
     "nothing is proved for the residual network: its skips carry no weights, so it is not "
     "homogeneous, and theorem 3.1 and corollary 3.1 are about two layers. Conjectured from "
     "experiments: every layer comes near rank two, and the rows of the first turn to the two "
     "max-margin vectors of the theorem (Phuong, Underspecification in Deep Learning, section 3.4.2)"
+)
+
+
+LEAKY = (
+    "on orthogonally separable data neurons of a leaky network, from any balanced start, turn to the "
+    "two vectors of one program, the least norm of all widths, if it separates the data and neither "
+    "kind vanishes beside the other: an argument of this package (notes of solve_orthosep) on the "
+    "KKT points of Lyu and Li, Gradient descent maximizes the margin of homogeneous neural "
+    "networks. Theorem 3.1 is about ReLUs"
 )
 
 
@@ -69,12 +80,21 @@ def run_orthosep(setup: Setup) -> Report:
             f"`--starts {options.starts}` is for `--network two-layer`: permutations and scales "
             "are no symmetries of a network with skip connections"
         )
+    if options.slope and options.network == "residual":
+        raise ValueError(
+            f"`--slope {options.slope:g}` is for `--network two-layer`: nothing is known of leaky "
+            "units beside skip connections"
+        )
     whole = _with_phases(prepare(setup))
     network = _network(whole, setup.seeds.weights)
     check_trainer(options.trainer, network)
-    title = f"{options.network} ReLU network beside its two max-margin directions"
-    theorem = RESIDUAL if options.network == "residual" else ""
-    source = "none with skip connections: conjectured from experiments" if theorem else ""
+    leaky = f"leaky (slope {options.slope:g}) " if options.slope else ""
+    title = f"{options.network} {leaky}ReLU network beside its two max-margin directions"
+    theorem, source = "", ""
+    if options.network == "residual":
+        theorem, source = RESIDUAL, "none with skip connections: conjectured from experiments"
+    elif leaky:
+        theorem, source = LEAKY, "notes of solve_orthosep; Lyu and Li 2020"
     heading = whole.heading(data_record(whole.dataset), title=title, theorem=theorem, source=source)
     return gather(heading, _find(whole, network), setup.folder)
 
@@ -90,7 +110,7 @@ def orthosep_programs(setup: Setup) -> RunPrograms:
     samples = prepare(setup)
     setup.progress.stage(f"stating {NAME} on {len(samples.train.y)} samples")
     note = RESIDUAL if setup.options.network == "residual" else ""
-    problem = OrthogonallySeparable().literal(samples.train.X, samples.train.y)
+    problem = OrthogonallySeparable(setup.options.slope).literal(samples.train.X, samples.train.y)
     return RunPrograms(setup.model, samples.dataset.description, (stated(NAME, problem, note),))
 
 
@@ -105,7 +125,8 @@ def _with_phases(setup: SampleSetup) -> SampleSetup:
 
 def _network(setup: SampleSetup, seed: int) -> Network:
     options = setup.options
-    kind = ResidualReLU if options.network == "residual" else BalancedReLU
+    residual = options.network == "residual"
+    kind = ResidualReLU if residual else partial(BalancedReLU, slope=options.slope)
     return kind(
         setup.train.X.shape[1],
         options.hidden_units,
@@ -140,7 +161,8 @@ def _predict(setup: SampleSetup) -> OrthosepLimit:
     with warnings.catch_warnings():
         # Said among the assumptions.
         warnings.simplefilter("ignore", NotOrthogonallySeparable)
-        return solve_orthosep(X, y, solver=setup.options.solver, tol=setup.options.tol)
+        options = setup.options
+        return solve_orthosep(X, y, slope=options.slope, solver=options.solver, tol=options.tol)
 
 
 def _train(setup: SampleSetup, network: Network, limit: OrthosepLimit) -> Trajectory:
@@ -163,6 +185,8 @@ def _compared(
     comparison = compare(limit, network, *setup.samples, kkt=kkt)
     state = measure_network(network, *setup.samples, kkt)
     assumptions = _of_the_data(setup.train, limit)
+    if limit.slope:
+        assumptions = (*assumptions[:1], *_of_leaky(limit, network, trajectory))
     found = compared(limit, NAME, setup.samples, state, trajectory, comparison, assumptions)
     beyond = "" if homogeneous else "nothing is proved for a network with skip connections"
     if not is_orthogonally_separable(setup.train.X, setup.train.y):
@@ -185,6 +209,33 @@ def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
             "constants hold without)",
             bool(limit.supports_span),
             "support examples span the inputs",
+            "measured",
+        ),
+    )
+
+
+def _of_leaky(
+    limit: OrthosepLimit, network: Network, trajectory: Trajectory
+) -> tuple[Assumption, ...]:
+    """What the argument for leaky units asks of the network, as it is now."""
+    assert isinstance(network, BalancedReLU)
+    masses, positive = to_numpy(network.unit_norms()), to_numpy(network.a) > 0
+    share = float(masses[positive].sum() / masses.sum())
+    norms = to_numpy(limit.unit_norms)
+    wanted = float(norms[0] / norms.sum())
+    stays = min(share / wanted if wanted else 1.0, (1 - share) / (1 - wanted) if wanted < 1 else 1.0)
+    return (
+        Assumption(
+            "of leaky units: the network separates the training data",
+            bool(trajectory.smallest_margin[-1] > 0),
+            "separates",
+            "measured",
+        ),
+        Assumption(
+            f"of leaky units: neither kind vanishes (positive neurons have {share:.1%} of all norms, "
+            f"{wanted:.1%} in the program)",
+            stays > KINDS_STAY,
+            "both kinds stay",
             "measured",
         ),
     )
@@ -231,7 +282,7 @@ def _folds(setup: SampleSetup, limit: OrthosepLimit, network: Network) -> Row | 
 
 def _predicted(limit: OrthosepLimit) -> ReLUWeights:
     W, a = (to_numpy(weights) for weights in limit.balanced_weights())
-    return ReLUWeights.from_arrays([W, a[None]])
+    return ReLUWeights.from_arrays([W, a[None]], slope=limit.slope)
 
 
 def _transport(network: Network, limit: OrthosepLimit) -> MeasureDistance | None:
