@@ -53,9 +53,9 @@ def _largest(values: Float) -> str:
 class OrthosepDiagnosis(Measured):
     """Distances of a network from two kinds of neurons and from one function.
 
-    A neuron is dead if it is inactive on every training sample, and not leaky. Quantities that are not defined
-    (a group without neurons, a network that is not of degree 2, a loss of at least 1) are NaN.
-    Arrays are read-only.
+    A neuron is dead if it is inactive on every training sample, and not leaky. Quantities that are
+    not defined (a group without neurons, a network that is not of degree 2, a loss of at least 1)
+    are NaN. Arrays are read-only.
     """
 
     singular_values: Float = quantity(

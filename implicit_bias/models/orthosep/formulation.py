@@ -228,10 +228,9 @@ def solve_orthosep(
     orthogonally separable data, small balanced initialisation and an exponential-like loss (a loss
     with a polynomial tail has another limit).
 
-    The theorem is about ReLUs. Leaky units of a slope, where neither kind of neurons vanishes beside
-    the other, converge in direction to the two vectors of one program of both, which on
-    orthogonally separable data is the least norm over all widths: this package's own argument, in
-    the notes.
+    The theorem is about ReLUs. On such data leaky units converge in direction to the two vectors of
+    one program of both, the least norm over all widths, if neither kind vanishes beside the other:
+    this package's own argument, in the notes.
 
     Parameters
     ----------

@@ -74,8 +74,8 @@ ASSUMED = (
     ),
     Premise(
         name="both kinds stay",
-        text="of leaky units: neither kind of neurons vanishes beside the other, unless the program "
-        "has none of it",
+        text="of leaky units: neither kind of neurons vanishes beside the other, unless it does so "
+        "in the program",
         known="measured",
         unless={"slope": (0.0,)},
     ),

@@ -223,7 +223,9 @@ def _of_leaky(
     share = float(masses[positive].sum() / masses.sum())
     norms = to_numpy(limit.unit_norms)
     wanted = float(norms[0] / norms.sum())
-    stays = min(share / wanted if wanted else 1.0, (1 - share) / (1 - wanted) if wanted < 1 else 1.0)
+    stays = min(
+        share / wanted if wanted else 1.0, (1 - share) / (1 - wanted) if wanted < 1 else 1.0
+    )
     return (
         Assumption(
             "of leaky units: the network separates the training data",
