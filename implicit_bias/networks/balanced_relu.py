@@ -149,9 +149,8 @@ class BalancedReLU(torch.nn.Module):
     @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
         """Return ``||sum_n coefficients_n g_j(x_n) x_n||`` (p,), present gates."""
-        norms: Tensor = (
-            (self._slopes(X @ self.W.T).to(X.dtype) * coefficients[:, None]).T @ X
-        ).norm(dim=1)
+        gates = self._slopes(X @ self.W.T).to(X.dtype)
+        norms: Tensor = ((gates * coefficients[:, None]).T @ X).norm(dim=1)
         return norms
 
     @door()

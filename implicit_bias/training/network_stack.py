@@ -195,8 +195,8 @@ def _check_same_architecture(networks: list[torch.nn.Module]) -> None:
         alike = _shapes(other) == _shapes(first) and _slopes(other) == _slopes(first)
         if type(other) is not type(first) or not alike:
             raise ValueError(
-                f"{together} be of one class, with weights of the same shapes, dtype and device, and "
-                "units of one slope: train those that differ one by one"
+                f"{together} be of one class, with weights of the same shapes, dtype and device, "
+                "and units of one slope: train those that differ one by one"
             )
         if _trained_names(other) != _trained_names(first):
             raise ValueError(

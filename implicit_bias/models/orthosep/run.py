@@ -58,11 +58,11 @@ RESIDUAL = (
 
 
 LEAKY = (
-    "on orthogonally separable data neurons of a leaky network, from any balanced start, turn to the "
-    "two vectors of one program, the least norm of all widths, if it separates the data and neither "
-    "kind vanishes beside the other: an argument of this package (notes of solve_orthosep) on the "
-    "KKT points of Lyu and Li, Gradient descent maximizes the margin of homogeneous neural "
-    "networks. Theorem 3.1 is about ReLUs"
+    "on orthogonally separable data neurons of a leaky network, from any balanced start, turn to "
+    "the two vectors of one program, the least norm of all widths, if it separates the data and "
+    "neither kind vanishes beside the other: an argument of this package (notes of "
+    "solve_orthosep) on the KKT points of Lyu and Li, Gradient descent maximizes the margin of "
+    "homogeneous neural networks. Theorem 3.1 is about ReLUs"
 )
 
 
@@ -220,12 +220,8 @@ def _of_leaky(
     """What the argument for leaky units asks of the network, as it is now."""
     assert isinstance(network, BalancedReLU)
     masses, positive = to_numpy(network.unit_norms()), to_numpy(network.a) > 0
-    share = float(masses[positive].sum() / masses.sum())
-    norms = to_numpy(limit.unit_norms)
-    wanted = float(norms[0] / norms.sum())
-    stays = min(
-        share / wanted if wanted else 1.0, (1 - share) / (1 - wanted) if wanted < 1 else 1.0
-    )
+    found = np.array([masses[positive].sum(), masses[~positive].sum()]) / masses.sum()
+    wanted = to_numpy(limit.unit_norms) / limit.objective
     return (
         Assumption(
             "of leaky units: the network separates the training data",
@@ -234,9 +230,9 @@ def _of_leaky(
             "measured",
         ),
         Assumption(
-            f"of leaky units: neither kind vanishes (positive neurons have {share:.1%} of all norms, "
-            f"{wanted:.1%} in the program)",
-            stays > KINDS_STAY,
+            f"of leaky units: neither kind vanishes (positive neurons have {found[0]:.1%} of all "
+            f"norms, {wanted[0]:.1%} in the program)",
+            bool(np.all(found >= KINDS_STAY * wanted)),
             "both kinds stay",
             "measured",
         ),
