@@ -118,10 +118,15 @@ class ReLUComparison(Measured):
         return [
             ("", *self.machines),
             ("sees", *(INPUT_OF[key] for key in RELU_SVMS)),
-            ("is the limit of it with", *(LIMIT_OF[key] for key in RELU_SVMS)),
+            ("is the limit of it with", *(self._limit_of(key) for key in RELU_SVMS)),
             ("verdict", *(one.verdict for one in self.machines.values())),
             *classifier_rows(self.machines, self.error_network, *LINES),
         ]
+
+    def _limit_of(self, key: str) -> str:
+        # Of several hidden layers, or where it separates nothing, a machine is no limit.
+        machine: MachineComparison = getattr(self, key)
+        return LIMIT_OF["rc"] if math.isnan(machine.margin_ratio) else LIMIT_OF[key]
 
 
 class FrozenComparison(Measured):
