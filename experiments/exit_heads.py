@@ -3,8 +3,9 @@
     python -m experiments.exit_heads --out experiments/results
 
 The thesis trains multi-scale dense networks on CIFAR100 and ImageNet; its tables 6.1 to 6.4 stand
-in `exit_heads_reported.csv`, as printed. Here are scikit-learn's digits: heads on a frozen trunk by
+in `published/phuong_2021/accuracies.csv`. Here are scikit-learn's digits: heads on a frozen trunk by
 their certified limits, and a small trunk that is trained along with its exits by algorithm 6.1.
+Exits of a convolutional trunk are those of `experiments.thesis exits`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Row = dict[str, float | int | str]
 
-REPORTED = Path(__file__).parent / "results" / "exit_heads_reported.csv"
+REPORTED = Path(__file__).parent / "published" / "phuong_2021" / "accuracies.csv"
 # Samples to learn from, labelled or not, and those that choose the exit of a budget; the rest test.
 POOL, CHOOSING = 400, 200
 LABELS = (5, 10, 20)

@@ -23,7 +23,7 @@ seeds that are there are not run again.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 
 import implicit_bias as ib
-from implicit_bias.limits.formulation import solve_program
+from experiments.printed import forgotten, one_hot, wrong_groups
 from implicit_bias.measures.scalars import agreement, scores
 
 if TYPE_CHECKING:
@@ -76,27 +76,11 @@ def differ(a: np.ndarray, b: np.ndarray) -> float:
     return 1 - agreement(a, b)
 
 
-def one_hot(contexts: np.ndarray) -> np.ndarray:
-    """(n, H * 2), the column h * 2 + c of context c of unit h."""
-    return np.asarray(np.eye(2)[contexts].reshape(len(contexts), -1))
-
-
-def wrong_groups(train: ib.Sample, held_out: ib.Sample) -> np.ndarray:
-    """Held-out scores of the program as it was published: groups {k : k mod H = r} of columns k."""
-    program = ib.programs.SVMGLN().program(train.X, train.y, train.gates)
-    n_units = train.gates.shape[1]
-    design = replace(program.design, group=np.arange(2 * n_units) % n_units)
-    solution = solve_program(replace(program, design=design)).require()
-    return np.asarray(
-        np.einsum("nj,nd,jd->n", one_hot(held_out.gates), held_out.X, solution.primal)
-    )
-
-
 def own_shares(network: Any, train: ib.Sample, held_out: ib.Sample) -> np.ndarray:
     """Held-out scores of the hard-margin machine whose kernel weighs units as the network does."""
     norms = network.unit_norms().detach().numpy()
     weights = np.repeat(norms / norms.sum(), 2)
-    features, new = one_hot(train.gates), one_hot(held_out.gates)
+    features, new = one_hot(train.gates, 2), one_hot(held_out.gates, 2)
     kernel = (train.X @ train.X.T) * (features * weights @ features.T)
     limit = ib.solve_kernel_svm(kernel, train.y).require()
     return np.asarray(limit.predictor((held_out.X @ train.X.T) * (new * weights @ features.T)))
@@ -105,17 +89,13 @@ def own_shares(network: Any, train: ib.Sample, held_out: ib.Sample) -> np.ndarra
 def chain(case: Case, report: Any) -> dict[str, float]:
     """The shares of labels that differ."""
     train, held_out = case.samples()
-    redrawn = ib.HyperplaneContexts(
-        case.gating.n_units, 2, cutoffs="random", random_state=case.seed
-    ).fit(train.X)
     limit = report.limit.predictor(held_out.X, held_out.gates)
     trained = scores(report.network, held_out)
-    forgotten = scores(
-        report.network, ib.Sample(held_out.X, held_out.y, redrawn.transform(held_out.X))
-    )
-    printed, machine = wrong_groups(train, held_out), own_shares(report.network, train, held_out)
+    reloaded = forgotten(report.network, case.gating, train, held_out)
+    _, printed = wrong_groups(train, held_out, 2)
+    machine = own_shares(report.network, train, held_out)
     return {
-        "printed": differ(forgotten, printed),
+        "printed": differ(reloaded, printed),
         "groups": differ(trained, printed),
         "network": differ(trained, limit),
         "loss": differ(trained, machine),

@@ -6,7 +6,8 @@ A block C of coefficients has largest singular value at most t exactly if
 
 is positive semidefinite. A largest block of norm one is this on the coefficients B themselves; a
 sum of dual norms is its polar, which has the same on the dual point V and B as a part of the
-multiplier. Rows, columns and entries are blocks of one row.
+multiplier. Rows, columns and entries are blocks of one row. The norm "muon" has a variable t a row
+in the place of the first t, of sum 1: see `Tilted`.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import numpy as np
 from .images import Floats
 from .norms import Norm, blocks_of
 
-__all__ = ["Blocks", "Cone", "Linearised", "bordered", "is_largest", "takes"]
+__all__ = ["Blocks", "Cone", "Linearised", "Tilted", "TiltedLine", "bordered", "is_largest", "takes"]
 
 
 def takes(norm: Norm) -> bool:
     """True for norms whose balls are such cones: all but sums of spectral norms and their duals."""
+    if norm.is_factored:
+        return norm.over == "factored"
     return (norm.inside, norm.over) not in (("spectral", "sum"), ("nuclear", "max")) or (
         norm.blocks == "whole"
     )
@@ -121,6 +124,106 @@ class Cone:
 
 
 @dataclass(frozen=True, eq=False)
+class Tilted:
+    """The matrix `[[diag t, C], [C', r I]]` of one block C, and its multiplier Z.
+
+    A point has r = 1 and weights t of sum 1; a step has r = 0. At multipliers, the diagonal of the
+    upper left of Z is constant.
+
+    Attributes
+    ----------
+    C : (1, p, q) array
+    t : (p,) array
+    r : float
+    Z : (1, p + q, p + q) array
+    """
+
+    C: Floats
+    t: Floats
+    r: float
+    Z: Floats
+
+    @property
+    def M(self) -> Floats:
+        """Matrix (1, p + q, p + q)."""
+        M, i = bordered(self.C, self.r), np.arange(len(self.t))
+        M[:, i, i] = self.t
+        return M
+
+    def complementarity(self) -> float:
+        """Inner product of M and Z."""
+        return float(np.sum(self.M * self.Z))
+
+    def corner(self) -> Floats:
+        """Upper right block (1, p, q) of Z."""
+        return self.Z[:, : len(self.t), len(self.t) :]
+
+    def moved(self, by: Tilted, primal: float, dual: float) -> Tilted:
+        """Step of `primal` in C and t, and of `dual` in Z."""
+        return replace(
+            self, C=self.C + primal * by.C, t=self.t + primal * by.t, Z=self.Z + dual * by.Z
+        )
+
+    def longest(self, by: Tilted) -> tuple[float, float]:
+        """Longest steps that leave M, and Z, positive semidefinite."""
+        return _longest(self.M, by.M), _longest(self.Z, by.Z)
+
+    def value(self) -> float:
+        """Upper bound of the norm of C, by t."""
+        rows = self.C[0] / np.sqrt(self.t)[:, None]
+        return float(np.linalg.norm(rows, 2) * np.sqrt(self.t.sum()))
+
+    def dual_value(self) -> float:
+        """Upper bound of the dual norm of -2 Z_12: the largest Z_hh above, and the trace below."""
+        diagonal, p = np.diagonal(self.Z[0]), len(self.t)
+        return float(diagonal[:p].max() + diagonal[p:].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class TiltedLine:
+    """A tilted cone's complementarity M Z = mu I, linearised at a point as `Linearised` is."""
+
+    cone: Tilted
+    P: Floats
+
+    @classmethod
+    def at(cls, cone: Tilted) -> TiltedLine:
+        """Linearise at a point: M is that of diag(t)^(-1/2) C at radius 1, scaled."""
+        root = 1 / np.sqrt(cone.t)
+        even = Cone(cone.C * root[:, None], 1.0, cone.Z)
+        scale = np.concatenate([root, np.ones(cone.C.shape[2])])
+        return cls(cone, Linearised.at(even).P * scale[:, None] * scale)
+
+    def operator(self) -> Floats:
+        """Matrix (p q + p, p q + p) of `(dC, dt) -> ((P dM Z + Z dM P)_12, diag (P dM Z)_11)`."""
+        _, p, q = self.cone.C.shape
+        P, Z = self.P[0], self.cone.Z[0]
+        P11, P12, P22 = P[:p, :p], P[:p, p:], P[p:, p:]
+        Z11, Z12, Z22 = Z[:p, :p], Z[:p, p:], Z[p:, p:]
+        whole = np.empty((p * q + p, p * q + p))
+        blocks = np.einsum("ik,jl->ijkl", P11, Z22) + np.einsum("ik,jl->ijkl", Z11, P22)
+        blocks += np.einsum("il,kj->ijkl", P12, Z12) + np.einsum("il,kj->ijkl", Z12, P12)
+        whole[: p * q, : p * q] = blocks.reshape(p * q, p * q)
+        side = np.einsum("ik,il->ikl", P11, Z12) + np.einsum("il,ik->ikl", P12, Z11)
+        whole[p * q :, : p * q] = side.reshape(p, p * q)
+        whole[: p * q, p * q :] = whole[p * q :, : p * q].T
+        whole[p * q :, p * q :] = P11 * Z11
+        return whole
+
+    def target(self, mu: float, correction: Floats | None) -> Floats:
+        """Matrix `mu P - correction`."""
+        return mu * self.P if correction is None else mu * self.P - correction
+
+    def multiplier_step(self, step: Floats, target: Floats) -> Floats:
+        """Step dZ of the multiplier at a step dM."""
+        return target - self.cone.Z - _symmetric(self.P @ step @ self.cone.Z)
+
+    def correction(self, step: Tilted) -> Floats:
+        """Second-order term of Mehrotra's corrector at a predicted step."""
+        return _symmetric(self.P @ step.M @ step.Z)
+
+
+@dataclass(frozen=True, eq=False)
 class Linearised:
     """The cone's complementarity M Z = mu I, linearised at a point (HKM direction).
 
@@ -196,8 +299,11 @@ class Linearised:
         return self._product(bordered(step.C, step.t), step.Z)
 
     def _product(self, dM: Floats, Z: Floats) -> Floats:
-        product = self.P @ dM @ Z
-        return (product + np.swapaxes(product, 1, 2)) / 2
+        return _symmetric(self.P @ dM @ Z)
+
+
+def _symmetric(matrices: Floats) -> Floats:
+    return (matrices + np.swapaxes(matrices, 1, 2)) / 2
 
 
 def bordered(C: Floats, t: float) -> Floats:

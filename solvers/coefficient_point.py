@@ -19,16 +19,16 @@ from __future__ import annotations
 import logging
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, null_space
+from scipy.linalg import block_diag, cho_factor, cho_solve
 
-from .balls import Blocks, Cone, Linearised, bordered, is_largest
-from .images import Floats, Map, RelativeMargins, Rows
+from .balls import Blocks, Cone, Linearised, Tilted, TiltedLine, bordered, is_largest
+from .coordinates import coordinates_of
+from .images import Floats, Map, Rows, dense_rows
 from .norm_program import DEPENDENT, NormProgram, NormSolution, conclude_norm
-from .norms import Norm
 from .settings import Settings
 
 __all__ = ["solve_coefficients"]
@@ -41,7 +41,7 @@ INNER = 0.95
 # With one, nuclear norms under equalities stop at a gap of 2e-8, with three below 1e-8.
 REFINEMENTS = 3
 # Ridges of a Newton matrix with a diagonal of ones, tried in this order.
-RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11)
+RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
 # Stop once so many iterations have not narrowed the bounds by a tenth.
 PATIENCE = 6
 
@@ -58,7 +58,7 @@ class _Point:
     gamma: float
     s: Floats
     lam: Floats
-    cone: Cone
+    cone: Cone | Tilted
 
     def mu(self) -> float:
         order = int(self.cone.Z.shape[0] * self.cone.Z.shape[1])
@@ -74,14 +74,22 @@ class _Step:
     dgamma: float
     ds: Floats
     dlam: Floats
-    cone: Cone
+    cone: Cone | Tilted
 
 
 class _Game:
     """A program on flat coefficients, with what the loop asks of it."""
 
-    def __init__(self, image: Map, norm: Norm, equalities: Rows | None) -> None:
-        self.image, self.norm, self.equalities = image, norm, equalities
+    def __init__(self, program: NormProgram) -> None:
+        norm, equalities = program.norm, program.equalities
+        self.program, self.norm = program, norm
+        self.coordinates = coordinates_of(program.image, norm, equalities)
+        image: Map = program.image
+        if self.coordinates is not None:
+            image = self.coordinates
+            if equalities is not None:
+                equalities = Rows(self.coordinates.lowered(equalities.matrix))
+        self.image, self.equalities = image, equalities
         self.blocks = Blocks.of(norm, image.shape)
         self.largest = is_largest(norm)
         # Orthonormal rows of the span of E, and columns of its zeros.
@@ -90,6 +98,27 @@ class _Game:
             _, s, W = np.linalg.svd(equalities.flat)
             rank = int(np.sum(s > DEPENDENT * s[0]))
             self.E, self.Q = W[:rank], W[rank:].T
+
+    @property
+    def in_margins(self) -> bool:
+        """True if Newton's matrix is better one of margins: they are fewer, and the ball's
+        operator, which near the optimum is too uneven to be inverted, need not be.
+        """
+        return not self.largest and self.Q is None and self.image.n_rows <= self.blocks.size
+
+    @cached_property
+    def rows(self) -> Floats:
+        """(m, size) margins multiplied out."""
+        dense = dense_rows(self.program.image)
+        if self.coordinates is not None:
+            dense = self.coordinates.lowered(dense.reshape(-1, *self.program.image.shape))
+        return np.asarray(dense.reshape(self.image.n_rows, -1))
+
+    def lifted(self, B: Floats) -> Floats:
+        """Coefficients in the shape of the program's image."""
+        if self.coordinates is not None:
+            return self.coordinates.lifted(B)
+        return B.reshape(self.image.shape)
 
     def scores(self, B: Floats) -> Floats:
         return self.image.scores(B.reshape(self.image.shape))
@@ -106,6 +135,13 @@ class _Game:
         size = float(np.linalg.svd(stack, compute_uv=False).max()) or 1.0
         eye = np.broadcast_to(np.eye(p + q), (b, p + q, p + q))
         zero = np.zeros(self.blocks.size)
+        if self.norm.is_factored:
+            Z, i = bordered(-stack / 2, size / p**0.5), np.arange(p)
+            Z[:, i, i] = size * p**0.5
+            return _Point(
+                zero, -size * m**0.5, np.full(m, size * m**0.5), lam,
+                Tilted(np.zeros_like(stack), np.full(p, 1 / p), 1.0, Z),
+            )  # fmt: skip
         if self.largest:
             cone = Cone(np.zeros_like(stack), 1.0, bordered(-stack / 2, size))
             gamma = -size * m**0.5
@@ -121,6 +157,10 @@ class _Game:
 
     def bounds(self, point: _Point) -> tuple[float, float]:
         """Lower and upper bound of gamma."""
+        if isinstance(point.cone, Tilted):
+            margin, norm = float((point.s + point.gamma).min()), point.cone.value()
+            lower = margin / norm if norm > 0 else -math.inf
+            return lower, point.cone.dual_value() / float(point.lam.sum())
         B = point.B.reshape(self.image.shape)
         norm = self.norm.value(B)
         # What violates the equalities is charged by the certificate; here it is small.
@@ -161,8 +201,8 @@ class _Best:
 def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution:
     """Solve a program by the interior point in its coefficients.
 
-    Where adding one vector to the coefficients of all classes changes no margin, and centring
-    lengthens no norm, it works on the K - 1 centred coordinates: the others have no curvature.
+    Along some coefficients no margin changes, and leaving them out lengthens no norm: it works on
+    the coordinates of the others, see `coordinates_of`.
 
     Parameters
     ----------
@@ -176,16 +216,15 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution
         As far as the bounds could be narrowed.
     """
     start = time.perf_counter()
-    game = _game(program)
+    game = _Game(program)
     best, iterations = _follow(game, settings)
     nu, B = None, best.primal.B
     if game.equalities is not None:
         wanted = game.equality_part(best.dual)
         nu = np.asarray(np.linalg.lstsq(game.equalities.flat.T, wanted, rcond=DEPENDENT)[0], float)
-    lifted = game.image.lifted(B) if isinstance(game.image, Centred) else B
     return conclude_norm(
         program,
-        lifted.reshape(program.image.shape),
+        game.lifted(B),
         best.dual.lam,
         nu,
         tol=settings.tol,
@@ -218,63 +257,14 @@ def _follow(game: _Game, settings: Settings) -> tuple[_Best, int]:
     return best, len(widths) - 1
 
 
-def _game(program: NormProgram) -> _Game:
-    """Game of a program, on centred coefficients where it has that symmetry."""
-    image, norm, E = program.image, program.norm, program.equalities
-    turns = norm.inside != "l2" or norm.blocks in ("whole", "columns", "units")
-    rows_are_units = norm.blocks == "units" and len(image.shape) == 2
-    if not isinstance(image, RelativeMargins) or not turns or rows_are_units:
-        return _Game(image, norm, E)
-    own = Centred(image)
-    return _Game(own, norm, None if E is None else Rows(own.lowered(E.matrix)))
-
-
-@dataclass(frozen=True, eq=False)
-class Centred:
-    """Relative margins of coefficients with class sum 0, in an orthonormal basis of these."""
-
-    image: RelativeMargins
-
-    @cached_property
-    def basis(self) -> Floats:
-        """(K, K - 1) orthonormal columns of sum 0."""
-        return np.asarray(null_space(np.ones((1, self.image.n_classes))))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(K - 1, D), or (H, K - 1, D)."""
-        *gates, K, D = self.image.shape
-        return (*gates, K - 1, D)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of margins."""
-        return self.image.n_rows
-
-    def lifted(self, b: Floats) -> Floats:
-        """Coefficients (..., K, D) of coordinates."""
-        return self.basis @ b.reshape(self.shape)
-
-    def lowered(self, B: Floats) -> Floats:
-        """Coordinates (..., K - 1, D) of coefficients."""
-        return np.swapaxes(np.swapaxes(B, -1, -2) @ self.basis, -1, -2)
-
-    def scores(self, b: Floats) -> Floats:
-        """Margins of coordinates."""
-        return self.image.scores(self.lifted(b))
-
-    def adjoint(self, lam: Floats) -> Floats:
-        """Coordinates of multipliers."""
-        return self.lowered(self.image.adjoint(lam))
-
-    def gram(self, weights: Floats) -> Floats:
-        """Matrix `A' diag(weights) A` on coordinates."""
-        return self.image.gram(weights, self.basis)
-
-
 def _advance(game: _Game, point: _Point) -> _Point:
     """Predict, correct, and step."""
-    system = _System(game, point)
+    system: _System | _MarginSystem | _TiltedSystem
+    if isinstance(point.cone, Tilted):
+        system = _TiltedSystem(game, point, point.cone)
+    else:
+        kind = _MarginSystem if game.in_margins else _System
+        system = kind(game, point, point.cone)
     mu = point.mu()
     affine = system.solve(0.0, None)
     primal, dual = _lengths(point, affine, 1.0, game.largest)
@@ -286,7 +276,7 @@ def _advance(game: _Game, point: _Point) -> _Point:
 
 def _lengths(point: _Point, step: _Step, share: float, largest: bool) -> tuple[float, float]:
     """Steps of the primal and of the dual side."""
-    of_M, of_Z = point.cone.longest(step.cone)
+    of_M, of_Z = point.cone.longest(step.cone)  # type: ignore[arg-type]
     primal, dual = (of_M, of_Z) if largest else (of_Z, of_M)
     primal = min(primal, _ratio(point.s, step.ds))
     dual = min(dual, _ratio(point.lam, step.dlam))
@@ -300,7 +290,7 @@ def _ratio(values: Floats, steps: Floats) -> float:
 
 def _moved(game: _Game, point: _Point, step: _Step, primal: float, dual: float) -> _Point:
     lengths = (primal, dual) if game.largest else (dual, primal)
-    cone = point.cone.moved(step.cone, *lengths)
+    cone = point.cone.moved(step.cone, *lengths)  # type: ignore[arg-type]
     return _Point(
         B=point.B + primal * step.dB,
         gamma=point.gamma + primal * step.dgamma,
@@ -313,9 +303,9 @@ def _moved(game: _Game, point: _Point, step: _Step, primal: float, dual: float) 
 class _System:
     """Newton's system at a point: factorised once, solved for predictor and corrector."""
 
-    def __init__(self, game: _Game, point: _Point) -> None:
-        self.game, self.point = game, point
-        self.linear = Linearised.at(point.cone)
+    def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
+        self.game, self.point, self.cone = game, point, cone
+        self.linear = Linearised.at(cone)
         blocks = game.blocks
         self.weights = point.lam / point.s
         matrix = game.image.gram(self.weights)
@@ -349,12 +339,7 @@ class _System:
         return values if self.game.Q is None else self.game.Q.T @ values
 
     def _apply(self, right: Floats) -> Floats:
-        scale = self.scale[:, None] if right.ndim == 2 else self.scale
-        wanted = scale * right
-        found = cho_solve(self.factor, wanted)
-        for _ in range(REFINEMENTS):
-            found = found + cho_solve(self.factor, wanted - self.matrix @ found)
-        return np.asarray(scale * found)
+        return _solved(self.factor, self.matrix, self.scale, right)
 
     def _inverted(self, stack: Floats) -> Floats:
         """Inverse of the ball's operator on blocks (b, p, q)."""
@@ -365,10 +350,12 @@ class _System:
         """Step towards complementarity `mu`, with the second-order terms of a predicted step."""
         game, point, blocks = self.game, self.point, self.game.blocks
         second = 0.0 if predicted is None else predicted.ds * predicted.dlam
-        correction = None if predicted is None else self.linear.correction(predicted.cone)
+        correction: Floats | None = None
+        if predicted is not None:
+            correction = self.linear.correction(predicted.cone)  # type: ignore[arg-type]
         target = self.linear.target(mu, correction)
         pull = (mu - second) / point.s
-        p = point.cone.C.shape[1]
+        p = self.cone.C.shape[1]
         corner = target[:, :p, p:]
         right = game.adjoint(pull)
         small = [1 - float(np.sum(pull))]
@@ -377,7 +364,7 @@ class _System:
         else:
             rest = -2 * corner - blocks.stack(point.B)  # dB at dV = 0
             pushed = self._inverted(rest)
-            right = right - blocks.flat(point.cone.C) + blocks.flat(pushed)
+            right = right - blocks.flat(self.cone.C) + blocks.flat(pushed)
             trace = float(np.trace(target, axis1=1, axis2=2).sum())
             small.append(trace - 1 + float(np.sum(self.h * pushed)))
         first = self._apply(self._reduced(right))
@@ -394,6 +381,125 @@ class _System:
             dC = self._inverted(blocks.stack(dB) - rest - dt * self.h)
         dZ = self.linear.multiplier_step(dC, dt, target)
         return _Step(dB, dgamma, ds, dlam, Cone(dC, dt, dZ))
+
+
+class _MarginSystem:
+    """Newton's system of a sum of dual norms in the multipliers: `S = diag(s / lam) + A op A'`.
+
+    op is the ball's operator on the dual point V = A'lam, whose image is B.
+    """
+
+    def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
+        self.game, self.point, self.cone = game, point, cone
+        self.linear = Linearised.at(cone)
+        self.operator = self.linear.operator()
+        self.slopes = point.s / point.lam
+        rows = game.rows[:, game.blocks.place.reshape(len(game.blocks.place), -1)]  # (m, b, p q)
+        pushed = np.swapaxes(np.swapaxes(rows, 0, 1) @ self.operator, 0, 1)
+        matrix = pushed.reshape(len(rows), -1) @ rows.reshape(len(rows), -1).T
+        matrix = (matrix + matrix.T) / 2
+        matrix[np.arange(len(rows)), np.arange(len(rows))] += self.slopes
+        self.scale = 1 / np.sqrt(np.diag(matrix))
+        self.matrix = matrix * self.scale[:, None] * self.scale
+        self.factor = _factor(self.matrix)
+        self.h, self.c = self.linear.radial()
+        self.F = np.column_stack([-np.ones(len(rows)), game.scores(game.blocks.flat(self.h))])
+        self.SF = self._apply(self.F)
+        self.small = self.F.T @ self.SF
+        self.small[1, 1] -= self.c
+
+    def _apply(self, right: Floats) -> Floats:
+        return _solved(self.factor, self.matrix, self.scale, right)
+
+    def solve(self, mu: float, predicted: _Step | None) -> _Step:
+        """Step towards complementarity `mu`, with the second-order terms of a predicted step."""
+        game, point, blocks = self.game, self.point, self.game.blocks
+        second = 0.0 if predicted is None else predicted.ds * predicted.dlam
+        correction: Floats | None = None
+        if predicted is not None:
+            correction = self.linear.correction(predicted.cone)  # type: ignore[arg-type]
+        target = self.linear.target(mu, correction)
+        p = self.cone.C.shape[1]
+        rest = -2 * target[:, :p, p:] - blocks.stack(point.B)  # dB at dV = 0
+        right = (mu - second) / point.lam - point.s - game.scores(blocks.flat(rest))
+        trace = float(np.trace(target, axis1=1, axis2=2).sum())
+        first = self._apply(right)
+        z = np.linalg.solve(self.small, self.F.T @ first - np.array([0.0, trace - 1]))
+        # The operator would magnify the rounding of A'(lam + dlam) - C.
+        dlam = first - self.SF @ z
+        dC, dt = blocks.stack(game.adjoint(dlam)), float(z[1])
+        dB = blocks.flat(rest + self._pushed(dC) + dt * self.h)
+        ds = game.scores(dB) - float(z[0])
+        dZ = self.linear.multiplier_step(dC, dt, target)
+        return _Step(dB, float(z[0]), ds, dlam, Cone(dC, dt, dZ))
+
+    def _pushed(self, stack: Floats) -> Floats:
+        """The ball's operator on blocks (b, p, q)."""
+        return np.asarray((self.operator @ stack.reshape(len(stack), -1, 1)).reshape(stack.shape))
+
+
+class _TiltedSystem:
+    """Newton's system of the norm "muon": weights t are unknown too, and the trace theta of Z."""
+
+    def __init__(self, game: _Game, point: _Point, cone: Tilted) -> None:
+        self.game, self.point, self.linear = game, point, TiltedLine.at(cone)
+        self.weights, self.p = point.lam / point.s, len(cone.t)
+        size, place = game.blocks.size, game.blocks.place.ravel()
+        every = np.concatenate([place, size + np.arange(self.p)])
+        matrix = np.empty((size + self.p, size + self.p))
+        matrix[np.ix_(every, every)] = self.linear.operator()
+        matrix[:size, :size] += game.image.gram(self.weights)
+        self.Q = None
+        if game.Q is not None:
+            self.Q = block_diag(game.Q, np.eye(self.p))
+            matrix = self.Q.T @ matrix @ self.Q
+        self.scale = 1 / np.sqrt(np.diag(matrix))
+        self.matrix = matrix * self.scale[:, None] * self.scale
+        self.factor = _factor(self.matrix)
+        a = np.concatenate([game.adjoint(self.weights), np.zeros(self.p)])
+        t = np.concatenate([np.zeros(size), np.ones(self.p)])
+        self.F = self._reduced(np.column_stack([a, t]))
+        self.G = self.F * [-1.0, 1.0]
+        self.KF = _solved(self.factor, self.matrix, self.scale, self.F)
+        self.small = self.G.T @ self.KF
+        self.small[0, 0] += float(self.weights.sum())
+
+    def _reduced(self, values: Floats) -> Floats:
+        return values if self.Q is None else self.Q.T @ values
+
+    def solve(self, mu: float, predicted: _Step | None) -> _Step:
+        """Step towards complementarity `mu`, with the second-order terms of a predicted step."""
+        game, point, p = self.game, self.point, self.p
+        cone = self.linear.cone
+        second = 0.0 if predicted is None else predicted.ds * predicted.dlam
+        correction = None
+        if predicted is not None:
+            correction = self.linear.correction(predicted.cone)  # type: ignore[arg-type]
+        target = self.linear.target(mu, correction)
+        pull = (mu - second) / point.s
+        right = game.adjoint(pull) + 2 * game.blocks.flat(target[:, :p, p:])
+        whole = np.concatenate([right, np.diagonal(target[0])[:p]])
+        first = _solved(self.factor, self.matrix, self.scale, self._reduced(whole))
+        wanted = np.array([1 - float(np.sum(pull)), 1 - float(cone.t.sum())])
+        z = np.linalg.solve(self.small, wanted - self.G.T @ first)
+        found = first + self.KF @ z
+        found = found if self.Q is None else self.Q @ found
+        dB, dt, dgamma = found[: game.blocks.size], found[game.blocks.size :], float(z[0])
+        ds = game.scores(dB) - dgamma
+        dlam = pull - point.lam - self.weights * ds
+        step = Tilted(game.blocks.stack(dB), dt, 0.0, np.zeros_like(cone.Z))
+        dZ = self.linear.multiplier_step(step.M, target)
+        return _Step(dB, dgamma, ds, dlam, replace(step, Z=dZ))
+
+
+def _solved(factor: tuple[Floats, bool], matrix: Floats, scale: Floats, right: Floats) -> Floats:
+    """Solve with a factorised matrix of diagonal one, scaled, and refine."""
+    scale = scale[:, None] if right.ndim == 2 else scale
+    wanted = scale * right
+    found = cho_solve(factor, wanted, check_finite=False)
+    for _ in range(REFINEMENTS):
+        found = found + cho_solve(factor, wanted - matrix @ found, check_finite=False)
+    return np.asarray(scale * found)
 
 
 def _factor(matrix: Floats) -> tuple[Floats, bool]:

@@ -301,23 +301,34 @@ class RelativeMargins:
 
     def scores(self, B: Floats) -> Floats:
         """Relative margins (m,) of coefficients."""
-        scores = self.class_scores(B)
+        return self.margins_of(self.class_scores(B))
+
+    def margins_of(self, scores: Floats) -> Floats:
+        """Relative margins (m,) of the scores (n, K) of all classes."""
         own = np.take_along_axis(scores, self.labels[:, None], axis=1)
         return np.asarray((own + self.other * scores)[self.wrong])
 
-    def adjoint(self, lam: Floats) -> Floats:
-        """Coefficients of multipliers (m,): C'X with C[n, k] = -lam[n, k], the rest at the own."""
+    def class_weights(self, lam: Floats) -> Floats:
+        """Weights C (n, K) of scores: C[n, k] = -lam[n, k], their sum at the own class."""
         table = self.pairs(lam)
         C = self.other * table
         np.put_along_axis(C, self.labels[:, None], table.sum(axis=1, keepdims=True), axis=1)
+        return C
+
+    def adjoint(self, lam: Floats) -> Floats:
+        """Coefficients `C' X` of multipliers (m,)."""
+        C = self.class_weights(lam)
         if self.Z is None:
             return C.T @ self.X
         return np.stack([(C * z[:, None]).T @ self.X for z in self.Z.T])
 
-    def gram(self, weights: Floats, basis: Floats | None = None) -> Floats:
+    def gram(
+        self, weights: Floats, basis: Floats | None = None, features: Floats | None = None
+    ) -> Floats:
         """Matrix `A' diag(weights) A`: K^2 products X' diag(.) X, and no matrix of rows.
 
-        With a `basis` (K, k) of the classes, that of the coordinates in it.
+        With a `basis` (K, k) of the classes, that of the coordinates in it; with `features`
+        (n, H, q), that of coefficients of these in place of the inputs behind each gate.
         """
         n, K = self.wrong.shape
         w, pairs = self.pairs(weights), np.zeros((n, K, K))
@@ -328,19 +339,19 @@ class RelativeMargins:
         pairs[every, own, own] += w.sum(axis=1)
         if basis is not None:
             pairs, K = basis.T @ pairs @ basis, basis.shape[1]
-        features = self.X
-        if self.Z is not None:
-            features = (self.Z[:, :, None] * self.X[:, None, :]).reshape(n, -1)
-        width = features.shape[1]
+        if features is None:
+            Z = np.ones((n, 1)) if self.Z is None else self.Z
+            features = Z[:, :, None] * self.X[:, None, :]
+        _, H, D = features.shape
+        features, width = features.reshape(n, -1), H * D
         matrix = np.empty((K, width, K, width))
         for a in range(K):
             weighted = pairs[:, a, : a + 1, None] * features[:, None, :]
             row = (features.T @ weighted.reshape(n, -1)).reshape(width, a + 1, width)
             matrix[a, :, : a + 1] = row
             matrix[: a + 1, :, a] = row.transpose(1, 2, 0)
-        if self.Z is None:
+        if H == 1:
             return matrix.reshape(K * width, K * width)
-        H, D = self.Z.shape[1], self.X.shape[1]
         parts = matrix.reshape(K, H, D, K, H, D).transpose(1, 0, 2, 4, 3, 5)
         return np.asarray(parts.reshape(H * K * D, H * K * D))
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["norm_expression", "solve_norm_cvxpy"]
 
 
-def norm_expression(norm: Norm, blocks: list[cvxpy.Expression]) -> cvxpy.Expression:
+def norm_expression(
+    norm: Norm, blocks: list[cvxpy.Expression]
+) -> tuple[cvxpy.Expression, list[cvxpy.Constraint]]:
     """State a norm in cvxpy.
 
     Parameters
@@ -32,20 +34,44 @@ def norm_expression(norm: Norm, blocks: list[cvxpy.Expression]) -> cvxpy.Express
 
     Returns
     -------
-    cvxpy.Expression
-        A convex scalar.
+    expression : cvxpy.Expression
+        A convex scalar, which at its least under the constraints is the norm.
+    constraints : list of cvxpy constraints
+        None for norms that cvxpy knows.
     """
     import cvxpy as cp
 
     over = cp.max if norm.over == "max" else cp.sum
     whole = blocks[0] if len(blocks) == 1 else cp.vstack(blocks)
+    if norm.is_factored:
+        return _factored_expression(norm, whole)
     if norm.blocks == "entries":
-        return over(cp.abs(whole))
+        return over(cp.abs(whole)), []
     if norm.blocks in ("rows", "columns"):
-        return over(cp.norm(whole, 2, axis=1 if norm.blocks == "rows" else 0))
+        return over(cp.norm(whole, 2, axis=1 if norm.blocks == "rows" else 0)), []
     inside = {"l2": lambda B: cp.norm(B, "fro"), "spectral": cp.sigma_max, "nuclear": cp.normNuc}
     parts = [whole] if norm.blocks == "whole" else blocks
-    return over(cp.hstack([inside[norm.inside](part) for part in parts]))
+    return over(cp.hstack([inside[norm.inside](part) for part in parts])), []
+
+
+def _factored_expression(
+    norm: Norm, B: cvxpy.Expression
+) -> tuple[cvxpy.Expression, list[cvxpy.Constraint]]:
+    """State "muon" or its dual: Schur complements of the squares t of the weights, or of factors.
+
+    The norm is the least s with `[[diag t, B], [B', s I]] >= 0`, sum t = s, the dual norm the mean
+    of theta and tr P with `[[R, V], [V', P]] >= 0`, all R[h, h] = theta.
+    """
+    import cvxpy as cp
+
+    H, Q = B.shape
+    if norm.over == "factored":
+        t, s = cp.Variable(H, name="t"), cp.Variable(name="s")
+        cone = cp.bmat([[cp.diag(t), B], [B.T, s * np.eye(Q)]]) >> 0
+        return s, [cone, cp.sum(t) == s]
+    R, P = cp.Variable((H, H), symmetric=True, name="R"), cp.Variable((Q, Q), symmetric=True)
+    theta = cp.Variable(name="theta")
+    return (theta + cp.trace(P)) / 2, [cp.bmat([[R, B], [B.T, P]]) >> 0, cp.diag(R) == theta]
 
 
 def solve_norm_cvxpy(program: NormProgram, settings: Settings, name: str) -> NormSolution:
@@ -71,8 +97,8 @@ def solve_norm_cvxpy(program: NormProgram, settings: Settings, name: str) -> Nor
     constraints = [margins]
     if program.equalities is not None:
         constraints.append(program.equalities.flat @ cp.vec(V, order="C") == 0)
-    objective = norm_expression(program.norm, units(program, V))
-    problem = cp.Problem(cp.Minimize(objective), constraints)
+    objective, stated = norm_expression(program.norm, units(program, V))
+    problem = cp.Problem(cp.Minimize(objective), constraints + stated)
     iterations = run_problem(problem, name, settings)
     return conclude_norm(
         program,

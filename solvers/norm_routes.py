@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 from .balls import takes
 from .checks import require_choice, shown
 from .coefficient_point import solve_coefficients
+from .coefficient_quadratic import solve_quadratic
 from .design import GatedDesign
 from .dispatch import solve
 from .images import Floats, Image, RelativeMargins, Rows, dense_rows
@@ -30,6 +31,12 @@ __all__ = ["solve_norm", "solver_of"]
 FEASIBILITY = 1e-10
 # Matrices of margins that HiGHS and what it is made of hold at once.
 MATRICES = 4
+# Where the l2 norm goes by its coefficients. Measured on ten classes: of 5,000 planted samples of 65
+# inputs it takes 1.2 seconds, and the game of margins 13; of 1,500 digits .6 and .3; of 6,000
+# samples of 200 inputs close to their centres 9 and 3.
+MARGINS = 5_000
+COEFFICIENT_MARGINS = 4
+COEFFICIENTS = 2_000
 
 
 def solver_of(norm: Norm) -> SolverName:
@@ -96,6 +103,8 @@ def solve_norm(
         found = solve_norm_cvxpy(scaled, settings, name or "CLARABEL")
     elif family == "highs":
         found = _solve_linear(scaled, settings)
+    elif _in_coefficients(scaled):
+        found = solve_quadratic(scaled, settings)
     elif _grouped_norm(scaled):
         found = _solve_groups(scaled, settings)
     elif takes(program.norm):
@@ -105,7 +114,8 @@ def solve_norm(
             f"`solver` 'interior-point' takes no norm {program.norm.name!r}: use "
             f"{solver_of(program.norm)!r}"
         )
-    if not found.certificate.proves_separability() and program.norm != Norm():
+    by_game = family == "interior-point" and program.norm == Norm() and not _in_coefficients(scaled)
+    if not found.certificate.proves_separability() and not by_game:
         proof = _solve_groups(replace(scaled, norm=Norm()), settings)
         found = replace(found, dual=proof.dual, equality_dual=proof.equality_dual)
     return conclude_norm(
@@ -136,6 +146,16 @@ def _grouped_norm(program: NormProgram) -> bool:
         return True
     groups = norm.inside == "l2" and norm.over == "sum" and norm.blocks != "entries"
     return groups and program.equalities is None and not isinstance(image, Rows)
+
+
+def _in_coefficients(program: NormProgram) -> bool:
+    """True for l2 programs of classes on so many margins that their coefficients cost less."""
+    image, size = program.image, int(np.prod(program.image.shape))
+    if program.norm != Norm() or program.equalities is not None:
+        return False
+    if not isinstance(image, RelativeMargins) or not MARGINS <= image.n_rows:
+        return False
+    return COEFFICIENT_MARGINS * size <= image.n_rows and size <= COEFFICIENTS
 
 
 def _solve_groups(program: NormProgram, settings: Settings) -> NormSolution:

@@ -1,4 +1,4 @@
-"""Norms of coefficients: blocks of entries, a norm inside each, a sum or a maximum over them."""
+"""Norms of coefficients: blocks of entries, a norm inside each, and what is made of these."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from .arrays import Array, array_namespace, as_float64, float_of
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import Array, array_namespace, as_float64, float_of, to_numpy
 from .checks import require_choice, require_finite, require_real, require_shape, shown
+from .factored import largest_nuclear, least_spectral
 from .summation import TINY, power_of_two, rounding
 
 __all__ = ["Blocks", "Inside", "Norm", "NormName", "Over", "blocks_of"]
 
+Floats = NDArray[np.float64]
 Inside = Literal["l2", "spectral", "nuclear"]
-Over = Literal["sum", "max"]
+Over = Literal["sum", "max", "factored", "weighted"]
 Blocks = Literal["whole", "rows", "columns", "entries", "units"]
 NormName = Literal[
     "l2", "linf", "l1", "spectral", "nuclear",
     "rows", "columns", "largest-row", "largest-column",
     "units", "largest-unit", "sum-spectral", "max-spectral", "sum-nuclear", "max-nuclear",
+    "muon", "muon-dual",
 ]  # fmt: skip
 """Names of norms: `Norm.of` says what each stands for"""
 
@@ -40,7 +46,14 @@ TABLE: dict[NormName, tuple[Inside, Over, Blocks]] = {
     "max-spectral": ("spectral", "max", "units"),
     "sum-nuclear": ("nuclear", "sum", "units"),
     "max-nuclear": ("nuclear", "max", "units"),
+    "muon": ("spectral", "factored", "rows"),
+    "muon-dual": ("nuclear", "weighted", "rows"),
 }
+DUAL_OVER: dict[Over, Over] = {
+    "sum": "max", "max": "sum", "factored": "weighted", "weighted": "factored",
+}  # fmt: skip
+# Of rows as factors a times rows W, what the l2 norm inside comes to.
+OF_L2: dict[Over, Over] = {"factored": "sum", "weighted": "max"}
 DUAL_INSIDE: dict[Inside, Inside] = {"l2": "l2", "spectral": "nuclear", "nuclear": "spectral"}
 # Singular values below this share of the largest are rounding: gradients of relative margins
 # have columns of sum 0, and so a singular value that is 0.
@@ -53,15 +66,22 @@ class Norm:
 
     .. math:: N(B) = \sum_b \|B_b\| \quad \text{or} \quad N(B) = \max_b \|B_b\|
 
-    Its dual has the dual norm inside and the other of sum and maximum. Two norms that are equal
-    are written in one form: `Norm("spectral", "sum", "rows") == Norm.of("rows")`.
+    Its dual has the dual norm inside and the other of sum and maximum. Of rows there are two more:
+    rows as weights a times the rows of a matrix W, with the l2 norm of a and the norm inside of W,
+
+    .. math:: N(B) = \min_{\mathrm{diag}(a) W = B} \|a\| \, \|W\|, \qquad
+              N^*(V) = \max_{\|a\| \le 1} \|\mathrm{diag}(a) V\|_*.
+
+    Two norms that are equal are written in one form: `Norm("spectral", "sum", "rows") ==
+    Norm.of("rows")`.
 
     Parameters
     ----------
     inside : {"l2", "spectral", "nuclear"}
         Root of the sum of squares, largest singular value, sum of singular values.
-    over : {"sum", "max"}
-        Over blocks; of one block nothing is summed.
+    over : {"sum", "max", "factored", "weighted"}
+        Over blocks; of one block nothing is summed. "factored", of the spectral norm, and its dual
+        "weighted", of the nuclear one: of rows.
     blocks : {"whole", "rows", "columns", "entries", "units"}
         All entries; the rows or columns of a matrix; each entry; each `B[h]`, a matrix or a row.
 
@@ -88,6 +108,14 @@ class Norm:
         require_choice("blocks", self.blocks, get_args(Blocks))
         if self.blocks == "whole":
             object.__setattr__(self, "over", "sum")
+        elif self.over in OF_L2:
+            if self.blocks == "rows" and self.inside == "l2":
+                object.__setattr__(self, "over", OF_L2[self.over])
+            elif (self.inside, self.over, self.blocks) not in TABLE.values():
+                raise ValueError(
+                    "`over` 'factored' takes the spectral norm inside, 'weighted' the nuclear one, "
+                    f"and `blocks` 'rows': got {self.inside!r} and {self.blocks!r}"
+                )
         elif self.blocks != "units":
             object.__setattr__(self, "inside", "l2")
 
@@ -101,7 +129,8 @@ class Norm:
             "l2" (or "frobenius"), "linf" (largest entry), "l1" (sum of absolute values),
             "spectral", "nuclear"; "rows", "columns" (sum of their l2 norms), "largest-row",
             "largest-column"; over units `B[h]` "units" (sum of l2 norms), "largest-unit",
-            "sum-spectral", "max-spectral", "sum-nuclear", "max-nuclear".
+            "sum-spectral", "max-spectral", "sum-nuclear", "max-nuclear"; "muon", least product of
+            the l2 norm of a and the spectral norm of W with diag(a) W = B, and "muon-dual".
 
         Raises
         ------
@@ -127,7 +156,12 @@ class Norm:
     @property
     def dual(self) -> Norm:
         """Norm `N*(G) = max <G, U>` over `N(U) <= 1`."""
-        return Norm(DUAL_INSIDE[self.inside], "max" if self.over == "sum" else "sum", self.blocks)
+        return Norm(DUAL_INSIDE[self.inside], DUAL_OVER[self.over], self.blocks)
+
+    @property
+    def is_factored(self) -> bool:
+        """True for "muon" and its dual, of rows that share a matrix."""
+        return self.over in OF_L2
 
     def value(self, B: Array) -> float:
         """Return N(B) of an array, as accurate as its arithmetic.
@@ -143,6 +177,8 @@ class Norm:
             If the array has no such blocks, or an entry is not finite.
         """
         stack, scale = self._scaled("B", B)
+        if self.is_factored:
+            return scale * _factored(np.asarray(to_numpy(stack[0]), np.float64), self.over)
         return scale * float_of(self._over(self._sizes(stack)))
 
     def steepest(self, G: Array) -> Array:
@@ -166,6 +202,9 @@ class Norm:
         """
         stack, _ = self._scaled("G", G)
         xp = array_namespace(stack)
+        if self.is_factored:
+            U = _factored_step(np.asarray(to_numpy(stack[0]), np.float64), self.over)
+            return xp.astype(as_float64(U, like=stack), stack.dtype)
         if self.over == "max" or self.blocks == "whole":
             return self._unstacked(self._steps(stack), G)
         best = int(xp.argmax(self.dual._sizes(stack)))
@@ -208,6 +247,14 @@ class Norm:
         require_real("B", B)
         B = as_float64(B)
         stack, scale = self._scaled("B", B)
+        if self.is_factored:
+            matrix = np.asarray(to_numpy(stack[0]))
+            errors = np.zeros_like(matrix)
+            if lost is not None:
+                require_real("lost", lost)
+                require_shape("lost", lost, tuple(B.shape), "one error an entry of B")
+                errors = np.abs(np.asarray(to_numpy(lost), np.float64)) / scale
+            return scale * _factored_above(matrix, errors, self.over) + TINY
         sizes = self._sizes(stack) if self.inside == "l2" else self._sizes_above(stack)
         # A norm of squares rounds once an entry, a sum once a block; the rest is the scaling.
         steps = sum(int(length) for length in stack.shape) + 8
@@ -242,6 +289,8 @@ class Norm:
     def _stacked(self, name: str, B: Array) -> Array:
         """Blocks (b, p, q) of an array."""
         xp = array_namespace(B)
+        if self.is_factored and B.ndim == 2:
+            return B[None, :, :]
         if B.ndim <= 3 and (self.blocks == "entries" or self == Norm()):
             shape = (-1, 1, 1) if self.blocks == "entries" else (1, 1, -1)
             return xp.reshape(B, shape)
@@ -312,6 +361,53 @@ class Norm:
 def blocks_of(norm: Norm, B: Array) -> Array:
     """Blocks (b, p, q) of an array: those whose norms are summed or compared."""
     return norm._stacked("B", B)
+
+
+def _factored(B: Floats, over: Over) -> float:
+    """Norm of rows that share a matrix."""
+    if over == "weighted":
+        _, Y, L = largest_nuclear(B)
+        return float(np.linalg.norm(Y, axis=1).max() * np.linalg.norm(L))
+    t, _ = least_spectral(B)
+    live = t > 0
+    rows = B[live] / np.sqrt(t[live])[:, None]
+    return float(np.linalg.norm(rows, 2) * np.sqrt(t.sum())) if live.any() else 0.0
+
+
+def _factored_step(G: Floats, over: Over) -> Floats:
+    """Steepest step of such a norm, of norm one or zero."""
+    if over == "weighted":
+        _, V = least_spectral(G)
+        size = _factored(V, "weighted")
+        return V / size if size > 0 else V
+    a = np.sqrt(largest_nuclear(G)[0])[:, None]
+    return a * np.asarray(Norm("spectral").steepest(a * G))
+
+
+def _factored_above(B: Floats, errors: Floats, over: Over) -> float:
+    """Upper bound of such a norm of every matrix within `errors`, whatever weights are found.
+
+    Of any a with diag(a) W = B the norm is at most |a| ||W||, of any Y L' = V the dual norm at most
+    the longest row of Y times |L|. What is left of V, and errors, are charged by norms that are
+    larger: the sum of the lengths of rows, and the longest times the root of the rank.
+    """
+    if over == "factored":
+        t, _ = least_spectral(B)
+        live = t > 0
+        bound = Norm("l2", "sum", "rows").above(np.where(live[:, None], 0.0, B), errors)
+        if live.any():
+            a = np.sqrt(t[live])
+            W = B[live] / a[:, None]
+            spectral = Norm("spectral").above(W, rounding(2) * np.abs(W))
+            bound += spectral * Norm().above(a[None, :])
+    else:
+        _, Y, L = largest_nuclear(B)
+        terms = np.abs(Y) @ np.abs(L).T + np.abs(B)
+        rest = np.abs(B - Y @ L.T) + rounding(Y.shape[1] + 3) * terms + errors
+        longest = Norm("l2", "max", "rows")
+        bound = longest.above(Y) * Norm().above(L)
+        bound += math.sqrt(min(B.shape)) * longest.above(rest, rounding(3) * rest)
+    return bound * (1 + rounding(6)) + TINY
 
 
 def _gain(W: Array) -> Array:

@@ -10,6 +10,7 @@ functions that the installed ones call. A comment in the page above a block says
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 import shlex
@@ -171,6 +172,16 @@ def slug(head: str) -> str:
 def test_experiments_that_are_named_are_there(page) -> None:
     for name in re.findall(r"python -m (experiments\.[a-z_]+)", PAGES[page]):
         assert find_spec(name) is not None, f"{page}: {name}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_tests_that_are_named_are_there(page) -> None:
+    for path, names in re.findall(r"`(tests/[\w/]+\.py)::([\w:]+)`", PAGES[page]):
+        inside = ast.parse((ROOT / path).read_text(encoding="utf-8")).body
+        for name in names.split("::"):
+            (found,) = [one for one in inside if getattr(one, "name", None) == name] or [None]
+            assert found is not None, f"{page}: {path}::{names}"
+            inside = found.body
 
 
 def test_every_page_is_in_the_index() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pandas as pd
 
 import implicit_bias as ib
 
+from .as_printed import CELL, points_as_printed
 from .figures import draw
 from .points import points_of, published_points
 from .settings import FIGURES, sweeps_of
@@ -28,13 +31,22 @@ RESULTS = Path(__file__).parents[1] / "results"
 )
 @click.option("--folder", type=click.Path(path_type=Path), default="runs/paper", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
+@click.option(
+    "--printed",
+    is_flag=True,
+    help="Beside the right programs those that were published, errors included (gln alone).",
+)
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
-def main(name: str, full: bool, data_dir: Path | None, folder: Path, out: Path, jobs: int) -> None:
+def main(
+    name: str, full: bool, data_dir: Path | None, folder: Path, out: Path, printed: bool, jobs: int
+) -> None:
     """Redo figure NAME: its rows and its picture are written below --out.
 
     Runs that --folder has are not done again, so that what was cut short goes on.
     """
     figure = FIGURES[name]
+    if printed and figure.of != "gln":
+        raise click.UsageError("--printed is for gated linear networks: gln-2 and gln-4")
     data = "digits" if data_dir is None else "mnist"
     given: dict[str, Any] = (
         {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
@@ -50,6 +62,12 @@ def main(name: str, full: bool, data_dir: Path | None, folder: Path, out: Path, 
         tables.append(points_of(done.frame()))
         if not done.finished:
             raise SystemExit(130)
+    if printed:
+        path = folder / data / "as-printed.csv"
+        grid = next(iter(sweeps_of(figure, full=full))).grid
+        for cell in points_as_printed(grid, given, path):
+            click.echo(f"as printed: {cell}", err=True)
+        tables.append(_of_grid(pd.read_csv(path), grid))
     points = pd.concat([one for one in tables if len(one)], ignore_index=True)
     out.mkdir(parents=True, exist_ok=True)
     stem = out / f"paper_{name.replace('-', '_')}_{data}"
@@ -61,6 +79,12 @@ def main(name: str, full: bool, data_dir: Path | None, folder: Path, out: Path, 
     click.echo(
         points.groupby(keys, dropna=False)[said].mean().to_string(float_format="{:.2%}".format)
     )
+
+
+def _of_grid(points: pd.DataFrame, grid: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the points of a grid's cells: the file may have those of larger sweeps."""
+    asked = [points[name].isin(grid[name]) for name in CELL]
+    return points[np.logical_and.reduce(asked)]
 
 
 if __name__ == "__main__":

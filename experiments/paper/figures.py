@@ -23,6 +23,8 @@ COLORS: Mapping[str, str] = {
     "svm-hl": BLUE, "svm-lc": GREEN, "svm-rc": VERMILLION, "gates-only": ORANGE,
 }  # fmt: skip
 RECIPE = "constant"
+# Of programs with the errors of the published ones.
+AS_PRINTED = "-printed"
 PERCENT = 100.0
 
 
@@ -42,6 +44,8 @@ def draw(figure: Figure, ours: pd.DataFrame, published: pd.DataFrame, *, data: s
         mine, theirs = (_chosen(one, figure.by, choice) for one in (ours, published))
         rows.append(Row(4, lambda axes, a=mine, b=theirs, c=choice: _panels(axes, a, b, c), 3.6))  # type: ignore[misc]
     head = f"{figure.title}. Filled: {data}; hollow: as published; crosses: brought to the limit"
+    if ours["program"].str.endswith(AS_PRINTED).any():
+        head += ";\nsquares, dashed: programs and comparison with the errors of the published ones"
     return compose(rows, title=head)
 
 
@@ -56,17 +60,19 @@ def _panels(axes: list[Axes], ours: pd.DataFrame, published: pd.DataFrame, choic
     errors, labels, best, sizes = axes
     for name, color in COLORS.items():
         mine, theirs = (one[one["program"] == name] for one in (ours, published))
-        for points, style in _styles(mine, theirs, color):
+        same = ours[ours["program"] == name + AS_PRINTED]
+        for points, style in _styles(mine, theirs, same, color):
             x = PERCENT * points["error_network"]
             errors.plot(x, PERCENT * points["error_program"], **style)
             labels.plot(x, PERCENT * points["inconsistency"], **style)
         if len(mine) or len(theirs):
             errors.plot([], [], "o", color=color, markersize=4, label=name)
-        _by(best, mine, theirs, color, "n_train", best=True)
-        two = mine["contexts"].isna() | (mine["contexts"] == 2)
-        same = theirs["contexts"].isna() | (theirs["contexts"] == 2)
+        lines = {":": theirs, "--": same, "-": mine}
+        _by(best, lines, color, "n_train", best=True)
         if name != "shallow":
-            _by(sizes, mine[two], theirs[same], color, "hidden_units")
+            two = {style: one[one["contexts"].isna() | (one["contexts"] == 2)]
+                   for style, one in lines.items()}  # fmt: skip
+            _by(sizes, two, color, "hidden_units")
     span = np.array(errors.get_xlim())
     errors.plot(span, span, color="0.6", linewidth=0.8, zorder=0)
     p = span / PERCENT
@@ -81,23 +87,23 @@ def _panels(axes: list[Axes], ours: pd.DataFrame, published: pd.DataFrame, choic
 
 
 def _styles(
-    mine: pd.DataFrame, theirs: pd.DataFrame, color: str
+    mine: pd.DataFrame, theirs: pd.DataFrame, same: pd.DataFrame, color: str
 ) -> list[tuple[pd.DataFrame, dict]]:  # type: ignore[type-arg]
     recipe = mine["trainer"] == RECIPE
     shared = {"linestyle": "none", "color": color, "markersize": 4}
     return [
         (theirs, shared | {"marker": "o", "markerfacecolor": "none", "alpha": 0.5}),
+        (same, shared | {"marker": "s", "alpha": 0.7}),
         (mine[recipe], shared | {"marker": "o"}),
         (mine[~recipe], shared | {"marker": "x"}),
     ]
 
 
 def _by(
-    ax: Axes, mine: pd.DataFrame, theirs: pd.DataFrame, color: str, column: str, *,
-    best: bool = False,
-) -> None:  # fmt: skip
+    ax: Axes, lines: Mapping[str, pd.DataFrame], color: str, column: str, *, best: bool = False
+) -> None:
     """Draw mean errors, or least ones over sizes, with their spread over seeds."""
-    for points, style in ((theirs, ":"), (mine, "-")):
+    for style, points in lines.items():
         known = points.dropna(subset=["error_program"])
         if known.empty:
             continue
@@ -113,5 +119,6 @@ def _by(
             shown, spread = groups.mean().loc[least], groups.std().fillna(0.0).loc[least]
         ax.errorbar(
             shown.index, PERCENT * shown, PERCENT * spread, color=color, linestyle=style,
-            marker="o", markersize=4, markerfacecolor=color if style == "-" else "none",
+            marker="s" if style == "--" else "o", markersize=4,
+            markerfacecolor="none" if style == ":" else color,
         )  # fmt: skip

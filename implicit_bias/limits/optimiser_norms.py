@@ -30,13 +30,13 @@ __all__ = [
     "InducedNorm",
     "both_spectral_dual",
     "coefficient_program",
-    "induced_norm",
     "solve_in_norm",
 ]
 
 Array = NDArray[np.float64]
 LayerNorms = tuple[WeightNorm, WeightNorm]
-Form = Literal["one layer", "linear layers", "gated layer"]
+# "columns": one layer behind gates, a row a gate.
+Form = Literal["one layer", "columns", "linear layers", "gated layer"]
 
 # Rounds of the multiplicative update of t: 500 reach seven digits, these two or three.
 ROUNDS = 15
@@ -105,6 +105,13 @@ INDUCED: Mapping[Form, Mapping[LayerNorms, InducedNorm]] = MappingProxyType(
             ("spectral", "spectral"): InducedNorm("spectral", True, _VECTOR),
             ("spectral", "linf"): InducedNorm("spectral", True, _VECTOR),
         },
+        "columns": {
+            ("l2", "l2"): InducedNorm("l2", True, _LAYER),
+            ("linf", "linf"): InducedNorm("linf", True, _LAYER),
+            ("l1", "l1"): InducedNorm("l1", True, _LAYER),
+            ("spectral", "spectral"): InducedNorm("spectral", True, _LAYER),
+            ("spectral", "linf"): InducedNorm("spectral", True, _LAYER),
+        },
         "linear layers": {
             ("l2", "l2"): InducedNorm("l2", True, "||W_L ... W_1|| is at most their product"),
             ("linf", "linf"): InducedNorm("linf", True, "all rows of W_1 alike reach the ball"),
@@ -129,17 +136,6 @@ INDUCED: Mapping[Form, Mapping[LayerNorms, InducedNorm]] = MappingProxyType(
         },
     }
 )
-
-
-def induced_norm(form: Form, norms: LayerNorms) -> InducedNorm:
-    """Look an entry of `INDUCED` up.
-
-    Raises
-    ------
-    KeyError
-        If no entry has these norms.
-    """
-    return INDUCED[form][norms]
 
 
 def both_spectral_dual(V: Array, rounds: int = ROUNDS) -> float:

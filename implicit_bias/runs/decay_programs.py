@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from ..data.sample import Sample
 from ..finite_limits.fit import FitLimit, solve_fit
 from ..finite_limits.program import WeightDecay
+from ..limits.architecture import Architecture
+from ..limits.optimiser_norms import INDUCED, Form, LayerNorms
 from ..training.catalogue import get_trainer
 from .premises import FULL_BATCHES, GATES, Premise
 
-__all__ = ["DecayProgram", "Layers", "decay_program"]
-
-
-@dataclass(frozen=True)
-class Layers:
-    """The weights of a network that decay, as far as its finite limit depends on them.
-
-    Attributes
-    ----------
-    depth : int
-        Layers: zeta itself is trained with one, and is a product of two or more.
-    gated : bool
-        Behind gates or contexts, a row of the first layer a unit.
-    n_contexts : int or None
-    """
-
-    depth: int
-    gated: bool = False
-    n_contexts: int | None = None
+__all__ = ["DecayProgram", "decay_program"]
 
 
 @dataclass(frozen=True)
@@ -113,14 +99,26 @@ CONVEX = "one layer with coupled weight decay ends at the one minimiser of a str
 STRONGLY_CONVEX = "a strongly convex loss has one minimiser"
 
 
-def decay_program(options: Any, layers: Layers) -> DecayProgram:
+# Norms of layers whose balls multiply to a ball of the coefficients in the induced norm, whatever
+# the width, and to which the proof of two layers reaches.
+FILLED: Mapping[Form, Collection[LayerNorms]] = MappingProxyType(
+    {
+        "one layer": tuple(INDUCED["one layer"]),
+        "columns": (),
+        "linear layers": (("spectral", "spectral"),),
+        "gated layer": (("linf", "linf"), ("spectral", "linf")),
+    }
+)
+
+
+def decay_program(options: Any, layers: Architecture) -> DecayProgram:
     """Return the program of the finite limit.
 
     Parameters
     ----------
     options : Options
         With those of a trainer and of weight decay.
-    layers : Layers
+    layers : Architecture
 
     Raises
     ------
@@ -139,13 +137,13 @@ def decay_program(options: Any, layers: Layers) -> DecayProgram:
     return _ball(lam, layers, options)
 
 
-def _coupled(lam: float, layers: Layers, loss: str) -> DecayProgram:
+def _coupled(lam: float, layers: Architecture, loss: str) -> DecayProgram:
     norm = "ridge" if layers.depth == 1 else ("units" if layers.gated else "l2")
     theorem, source = (CONVEX, STRONGLY_CONVEX) if layers.depth == 1 else (COUPLED, NEYSHABUR)
     return DecayProgram(norm, lam, None, layers.n_contexts, theorem, source, loss)
 
 
-def _ball(lam: float, layers: Layers, options: Any) -> DecayProgram:
+def _ball(lam: float, layers: Architecture, options: Any) -> DecayProgram:
     trainer = options.trainer
     own = get_trainer(trainer)
     if trainer == "constant":
@@ -157,21 +155,14 @@ def _ball(lam: float, layers: Layers, options: Any) -> DecayProgram:
         "normalised steps with decoupled weight decay end at the least loss in a ball of their "
         "norm, if they converge"
     )
-    if layers.depth == 1:
-        (norm,) = own.norms_of(1)
-        plain = {"spectral": "l2"}.get(norm, norm)  # of one row
-        return DecayProgram(plain, None, 1 / lam, None, theorem, XIE, options.loss)
-    below, last = own.norms_of(2)
-    if not layers.gated and (below, last) == ("spectral", "spectral"):
-        return DecayProgram("l2", None, 1 / lam**2, None, theorem, XIE, options.loss)
-    if (
-        layers.gated
-        and last == "linf"
-        and below in ("linf", "spectral")
-        and (below == "linf" or layers.n_contexts is None)
-    ):
-        n_contexts = layers.n_contexts
-        return DecayProgram(below, None, 1 / lam**2, n_contexts, theorem, XIE, options.loss)
+    induced = layers.induced(own.norms)
+    if induced is not None and own.norms in FILLED[layers.form]:
+        # Of one row the spectral norm is the l2 norm; of contexts it is not solved.
+        row = induced.norm == "spectral" and not layers.gated
+        norm = "l2" if row else induced.norm
+        if norm != "spectral" or layers.n_contexts is None:
+            radius, n_contexts = lam**-layers.depth, layers.n_contexts
+            return DecayProgram(norm, None, radius, n_contexts, theorem, XIE, options.loss)
     raise ValueError(
         f"no ball is known of the trainer {trainer!r} and these layers: take sign, signum or adam "
         "with gated units, muon with frelu, spectral with linear layers"

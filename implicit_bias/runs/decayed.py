@@ -83,7 +83,7 @@ def decayed_programs(setup: SampleSetup, parts: Parts) -> RunPrograms:
 
 
 def _program(setup: SampleSetup, parts: Parts) -> DecayProgram:
-    if parts.decay is None:
+    if parts.architecture is None:
         raise ValueError(
             f"`weight_decay` of {setup.model.name} has no program here: take linear, deep-linear, "
             "gln or frelu"
@@ -97,7 +97,7 @@ def _program(setup: SampleSetup, parts: Parts) -> DecayProgram:
             "`batch_size` must be 0 with weight decay: steps on batches end elsewhere, and where "
             "is not predicted"
         )
-    return decay_program(setup.options, parts.decay)
+    return decay_program(setup.options, parts.architecture)
 
 
 def _find(

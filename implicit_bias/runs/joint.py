@@ -22,9 +22,10 @@ __all__ = ["gated", "joint_labels"]
 
 def gated(setup: SampleSetup, parts: JointParts) -> SampleSetup:
     """Return the setup with gates as the program and the network take them."""
-    if parts.gates is None:
+    gates = parts.of_classes.gates
+    if gates is None:
         return setup
-    columns = parts.gates(setup.gates[0])
+    columns = gates(setup.gates[0])
     return replace(setup, gates=(columns(setup.gates[0]), columns(setup.gates[1])))
 
 

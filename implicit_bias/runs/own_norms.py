@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..limits.limit import Limit
-from ..limits.optimiser_norms import coefficient_program, induced_norm, solve_in_norm
+from ..limits.optimiser_norms import coefficient_program, solve_in_norm
 from ..measures.own_norm import OwnNorm
 from ..quantities.table import lines
 from ..reports.finding import Finding, Table
@@ -33,7 +33,7 @@ def own_norms(
     That of gradient descent is the limit of the run; others are solved where that is quick, and
     bounded by the weights of the loss where it is not.
     """
-    if parts.form is None:
+    if parts.architecture is None:
         return {}
     program = parts.formulation.program(*setup.train)
     n_units = int(limit.zeta.shape[0]) if limit.zeta.ndim > 1 else 1
@@ -41,7 +41,10 @@ def own_norms(
     known: dict[str, OwnNorm] = {}
     for trainer in trainers:
         norms = get_trainer(trainer).norms
-        own = OwnNorm(induced_norm(parts.form, norms), image, norms)
+        induced = parts.architecture.induced(norms)
+        if induced is None:
+            continue
+        own = OwnNorm(induced, image, norms)
         # The spectral norm of a row is its l2 norm.
         if own.euclidean or (n_units == 1 and own.induced.norm in ("l2", "spectral")):
             bounds = float(limit.dual_objective), float(limit.objective)

@@ -2,64 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._solve import MaxMarginProgram, NormName, SolverName
+from .._solve import MaxMarginProgram, SolverName
 from ..data.sample import Sample
+from ..limits.architecture import Architecture
+from ..limits.class_norms import InducedOfClasses
 from ..limits.formulation import Formulation, Solving, solve_program
 from ..limits.joint_margin import JointMargin
 from ..limits.limit import Limit
 from ..limits.multiclass import MulticlassLimit, solve_multiclass_svm
-from ..limits.optimiser_norms import Form
+from ..limits.optimiser_norms import LayerNorms
 from ..training.catalogue import get_trainer
-from .decay_programs import Layers
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["JointParts", "Parts", "n_outputs", "norms_of_trainers"]
+__all__ = ["ClassNetwork", "JointParts", "Parts", "joint_parts", "n_outputs"]
 
 
 @dataclass(frozen=True)
-class JointParts:
-    """The parts that a model adds to a run of all classes at once, by one network.
+class ClassNetwork:
+    """The network of K outputs that a model adds to a run of all classes at once.
 
     Attributes
     ----------
-    norm : str
-        The norm of the program: see `limits.Norm`.
-    name : str
-        Of the program, for messages and pictures.
-    program : str
-        The program in one line.
-    theorem, source : str
-        What is known of training beside it, and where it stands.
     network : callable
         `network(sample, seed)` returns the untrained network of a training sample, whose labels are
         rows (n, K).
-    network_name : str
-    bound : bool
-        True where the program bounds the norm of every network from below, and is the limit of
-        none that is known.
-    narrowest : int, optional
-        Units of the narrowest layer: with less than K - 1 of them the program is a bound too.
     gates : callable, optional
         `gates(of_training)` returns a function of gates as the model draws them, which returns
         those (n, H) that the program and the network take.
     """
 
-    norm: NormName
-    name: str
-    program: str
-    theorem: str
-    source: str
     network: Callable[[Sample, int], torch.nn.Module]
-    network_name: str
-    bound: bool = False
-    narrowest: int | None = None
     gates: Callable[[Any], Callable[[Any], Any]] | None = None
+
+
+@dataclass(frozen=True)
+class JointParts:
+    """The parts of a run of all classes at once, by one network.
+
+    Attributes
+    ----------
+    architecture : Architecture
+    norms : pair of str
+        Norms of the layers in which its trainers go steepest.
+    induced : InducedOfClasses
+        The norm of the program that they induce, and what is known of it.
+    of_classes : ClassNetwork
+    network_name : str
+    """
+
+    architecture: Architecture
+    norms: LayerNorms
+    induced: InducedOfClasses
+    of_classes: ClassNetwork
+    network_name: str
+
+    @property
+    def name(self) -> str:
+        """The name of the program."""
+        return self.induced.name
+
+    @property
+    def network(self) -> Callable[[Sample, int], torch.nn.Module]:
+        """What makes the untrained network of a training sample."""
+        return self.of_classes.network
 
     @property
     def control(self) -> bool:
@@ -68,7 +79,8 @@ class JointParts:
 
     def bounds(self, n_classes: int) -> bool:
         """Return whether the program only bounds the norm of networks of so many outputs."""
-        return self.bound or (self.narrowest is not None and self.narrowest < n_classes - 1)
+        found = self.architecture.induced_of_classes(self.norms, n_classes)
+        return found is not None and not found.exact
 
     def solve(self, sample: Sample, *, solver: SolverName, tol: float) -> MulticlassLimit:
         """Solve the program of a training sample with labels (n, K).
@@ -80,12 +92,12 @@ class JointParts:
             solving["solver"] = solver
         return solve_multiclass_svm(
             sample.X, sample.y.argmax(axis=1), sample.gates,
-            norm=self.norm, n_classes=sample.y.shape[1], **solving,
+            norm=self.induced.norm, n_classes=sample.y.shape[1], **solving,
         )  # fmt: skip
 
     def literal(self, sample: Sample) -> Any:
         """State the program in cvxpy."""
-        program = JointMargin(sample.y.shape[1], norm=self.norm)
+        program = JointMargin(sample.y.shape[1], norm=self.induced.norm)
         return program.literal(sample.X, sample.y.argmax(axis=1), sample.gates)
 
 
@@ -106,25 +118,22 @@ class Parts:
         Its units, contexts or layers, for titles; empty where there is nothing to count.
     gating : callable, optional
         `gating(seed)` returns an unfitted transformer of inputs to gates, if there are gates.
-    form : str, optional
-        How its coefficients follow from its layers, by which the norm that an optimiser induces on
-        them is known: a key of `limits.optimiser_norms.INDUCED`.
+    architecture : Architecture, optional
+        How its coefficients follow from its layers: by it the norms are known that optimisers
+        induce on them, of one output and of several, and the finite programs of weight decay.
     control : bool
         True where the limit is not that of the network but a control.
-    joint : JointParts, optional
-        The parts of a run of all classes at once, where there is a program for it.
-    decay : Layers, optional
-        Its layers, where a finite program is known of their training with weight decay.
+    joint : ClassNetwork, optional
+        The network of all classes at once, where there is one.
     """
 
     formulation: Formulation[Any]
     network: Callable[[Sample, int], torch.nn.Module]
     network_name: str
     gating: Callable[[int], Any] | None = None
-    form: Form | None = None
+    architecture: Architecture | None = None
     control: bool = False
-    joint: JointParts | None = None
-    decay: Layers | None = None
+    joint: ClassNetwork | None = None
     size: str = ""
 
     @property
@@ -147,22 +156,26 @@ class Parts:
         return limit
 
 
-def norms_of_trainers(options: Any, n_layers: int) -> tuple[NormName, ...]:
-    """Return the norms of the layers in which the trainers of a run go steepest.
+def joint_parts(parts: Parts, trainers: Sequence[str]) -> JointParts | None:
+    """Return the parts of a run of all classes at once; None where no program is known.
 
     Raises
     ------
     ValueError
-        If several are named that differ in them, whose programs are not one.
+        If trainers differ in the norms in which they go steepest, whose programs are not one.
     """
-    named = {name: get_trainer(name).norms_of(n_layers) for name in options.trainer.split(",")}
-    first, *others = dict.fromkeys(named.values())
-    if others:
+    if parts.joint is None or parts.architecture is None:
+        return None
+    found = [parts.architecture.induced_of_classes(get_trainer(name).norms) for name in trainers]
+    if len({None if one is None else one.norm for one in found}) > 1:
         raise ValueError(
-            f"`trainer`: {options.trainer!r} names methods that go steepest in different norms, "
+            f"`trainer`: {','.join(trainers)!r} names methods that go steepest in different norms, "
             "and so to different limits: name those of one norm"
         )
-    return first
+    if found[0] is None:
+        return None
+    norms = get_trainer(trainers[0]).norms
+    return JointParts(parts.architecture, norms, found[0], parts.joint, parts.network_name)
 
 
 def n_outputs(sample: Sample) -> int:

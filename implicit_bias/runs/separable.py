@@ -15,7 +15,7 @@ from .decayed import decayed_programs, decays, run_decayed
 from .gathering import gather
 from .joint import gated
 from .model import imported
-from .parts import JointParts, Parts
+from .parts import JointParts, Parts, joint_parts
 from .programs import RunPrograms, stated
 from .setup import SampleSetup, Setup, data_record, prepare
 
@@ -67,8 +67,9 @@ def separable_programs(setup: Setup) -> RunPrograms:
         samples = gated(samples, joint)
         setup.progress.stage(f"stating {joint.name} on {len(samples.train.y)} samples")
         program = stated(joint.name, joint.literal(samples.train), "")
+        known = joint.induced
         model = replace(
-            setup.model, theorem=joint.theorem, source=joint.source, program=joint.program
+            setup.model, theorem=known.theorem, source=known.source, program=known.program
         )
         return RunPrograms(model, samples.dataset.description, (program,))
     if isinstance(samples.dataset, ClassDataset):
@@ -97,13 +98,14 @@ def _joint(setup: Setup, parts: Parts) -> JointParts | None:
     """
     if setup.options.classes != "joint":
         return None
-    if parts.joint is None:
+    joint = joint_parts(parts, setup.options.trainer.split(","))
+    if joint is None:
         raise ValueError(
             f"`classes`: 'joint' has no program for the model {setup.model.name} and the trainer "
             f"{setup.options.trainer!r}: take 'all', each class against the rest, or a trainer of "
             "gradient descent"
         )
-    return parts.joint
+    return joint
 
 
 def _run_joint(setup: SampleSetup, parts: JointParts) -> Report:
@@ -115,9 +117,9 @@ def _run_joint(setup: SampleSetup, parts: JointParts) -> Report:
     heading = setup.heading(
         data_record(setup.dataset),
         title=f"{parts.network_name} of {len(setup.train.y[0])} outputs beside {parts.name}",
-        theorem=parts.theorem,
-        source=parts.source,
-        program=parts.program,
+        theorem=parts.induced.theorem,
+        source=parts.induced.source,
+        program=parts.induced.program,
     )
 
     def solution() -> MarginLimit:

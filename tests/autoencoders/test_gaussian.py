@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
 from implicit_bias.autoencoders import (
     GaussianMAE,
@@ -127,3 +127,29 @@ def test_a_deviation_that_is_none_and_a_rate_of_zero_are_refused() -> None:
         GaussianMAE(0.5, 0.0, 0.5, 1.0)
     with pytest.raises(ValueError, match="`learning_rate` positive"):
         train_gaussian_mae(1.0, learning_rate=0.0)
+
+
+def test_more_information_than_the_entropy_of_a_continuous_variable_is_reached() -> None:
+    # Printed in section 4.3: I(z, x) is at most H(x), which holds of discrete x.
+    model = gaussian_mae(2.0)
+    assert model.information == pytest.approx(2.0, abs=1e-12)
+    assert model.information > ENTROPY + 0.5
+    assert model.rho == pytest.approx(0.991, abs=5e-4) and model.gap == pytest.approx(0, abs=1e-12)
+
+
+def test_an_unbiased_estimate_of_the_information_can_have_the_wrong_sign_on_average() -> None:
+    # Printed in appendix C.3: wrong signs of I - M in single samples leave the mean gradient's
+    # direction alone. One sample of H(z) + log r(z|x) at the posterior r is I + (1 - u^2) / 2.
+    one = gaussian_mae(0.5)
+    target = one.information + 0.1
+    rng = np.random.default_rng(0)
+    z, noise = rng.normal(size=(2, 400_000))
+    x = one.slope * z + one.deviation * noise
+    log_posterior = norm.logpdf(z, one.encoder_slope * x, one.encoder_deviation)
+    estimate = ENTROPY + log_posterior
+    assert estimate.mean() == pytest.approx(
+        one.infomax_bound(one.encoder_slope, one.encoder_deviation), abs=5e-3
+    )
+    expected = 2 * chi2.cdf(1 - 2 * 0.1, df=1) - 1
+    assert np.sign(estimate - target).mean() == pytest.approx(expected, abs=5e-3)
+    assert one.information - target < 0 < 0.2 < expected

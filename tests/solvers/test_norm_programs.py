@@ -18,6 +18,7 @@ from solvers import (
     Settings,
     Status,
     certify_norm,
+    solve,
     solve_norm,
 )
 
@@ -179,3 +180,33 @@ def test_many_margins_need_no_matrix_of_rows() -> None:
         assert one.require().certificate.gap <= 1e-8, name
         norm = Norm.of(name).value(one.primal)
         assert norm / image.scores(one.primal).min() == pytest.approx(one.certificate.objective)
+
+
+def test_many_margins_of_the_l2_norm_go_by_their_coefficients() -> None:
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.normal(size=(1300, 5)), np.ones(1300)])
+    labels = rng.integers(0, 5, 1300)
+    X[np.arange(1300), labels] += 6
+    image = RelativeMargins(X, labels, 5)
+    found = solve_norm(NormProgram(image, Norm())).require()
+    game = solve(image.standard()).require()
+    assert found.certificate.objective == pytest.approx(game.certificate.objective, rel=1e-8)
+    assert found.iterations != game.iterations
+    # The game proves what no norm can.
+    X[1] = X[0]
+    labels = np.where(np.arange(1300) == 1, (labels[0] + 1) % 5, labels)
+    refused = solve_norm(NormProgram(RelativeMargins(X, labels, 5), Norm()))
+    assert refused.status is Status.NOT_SEPARABLE
+
+
+def test_sums_behind_gates_of_fewer_margins_than_coefficients_reach_their_gap() -> None:
+    # 16 inputs span less than 24 columns, and those behind a gate less still.
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(16, 24)), rng.integers(0, 3, 16)
+    X[:, 14:] = X[:, :10]
+    Z = (X @ rng.normal(size=(24, 3)) > 0).astype(float)
+    Z[:, 0] = 1
+    program = NormProgram(RelativeMargins(X, labels, 3, Z), Norm.of("sum-nuclear"))
+    found = solve_norm(program, settings=Settings(tol=1e-9)).require()
+    other = solve_norm(program, solver="cvxpy:CLARABEL", settings=Settings(tol=1e-6))
+    assert other.certificate.objective == pytest.approx(found.certificate.objective, rel=1e-5)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
-from ...runs.decay_programs import Layers
-from ...runs.parts import JointParts, Parts, n_outputs, norms_of_trainers
+from ...limits.architecture import Architecture
+from ...runs.parts import ClassNetwork, Parts, n_outputs
 from ...runs.setup import start
 from .formulation import SVMGLN
 from .l2 import SVML2
@@ -32,9 +32,8 @@ def gln(options: GLNOptions) -> Parts:
         _deep(options),
         "GLN",
         _contexts(options),
-        form="gated layer",
+        architecture=Architecture(2, gated=True, n_contexts=options.contexts),
         size=_size(options),
-        decay=Layers(2, gated=True, n_contexts=options.contexts),
     )
 
 
@@ -64,17 +63,13 @@ def shallow_gln(options: GLNOptions) -> Parts:
         network,
         "shallow GLN",
         _contexts(options),
-        form="one layer",
-        joint=_joint(options),
+        architecture=Architecture(1, gated=True, n_contexts=options.contexts),
+        joint=ClassNetwork(_of_classes(options), context_columns),
         size=_size(options),
     )
 
 
-def _joint(options: GLNOptions) -> JointParts | None:
-    """Return the program of all classes at once, of gradient descent."""
-    if options.classes != "joint" or norms_of_trainers(options, 1) != ("l2",):
-        return None
-
+def _of_classes(options: GLNOptions) -> Callable[[Sample, int], ColumnGLN]:
     def network(sample: Sample, seed: int) -> ColumnGLN:
         """Return an untrained network of as many outputs as there are classes."""
         from ...networks.shallow_gln import ColumnGLN
@@ -82,19 +77,7 @@ def _joint(options: GLNOptions) -> JointParts | None:
         n_inputs, K = sample.X.shape[1], n_outputs(sample)
         return ColumnGLN(n_inputs, sample.gates, n_outputs=K, **start(options, seed))
 
-    return JointParts(
-        norm="l2",
-        name="multi-class SVM by context",
-        program="min (sum_g ||B_g||_F^2)^(1/2)  s.t.  <b_g(n),y(n) - b_g(n),k, x_n> >= 1 for k != "
-        "y(n)",
-        theorem="directional limit of a shallow GLN of K classes under softmax is the multi-class "
-        "hard-margin SVM of every global context, as it is linear in its weights (Ravi, Scott, "
-        "Soudry and Wang, The implicit bias of gradient descent on separable multiclass data)",
-        source="Ravi, Scott, Soudry and Wang 2024",
-        network=network,
-        network_name="shallow GLN",
-        gates=context_columns,
-    )
+    return network
 
 
 def _size(options: GLNOptions) -> str:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneGates
+from ...limits.architecture import Architecture
 from ...limits.frelu import SVMFReLU
-from ...runs.decay_programs import Layers
-from ...runs.parts import JointParts, Parts, n_outputs, norms_of_trainers
+from ...runs.parts import ClassNetwork, Parts, n_outputs
 from ...runs.setup import start
 
 if TYPE_CHECKING:
@@ -43,29 +43,13 @@ def frelu(options: FReLUOptions) -> Parts:
         units = FReLU(n_inputs, n_gates * copies, n_outputs=copies, **start(options, seed))
         return CopiedUnits(units, copies)
 
-    name = "frozen-gate ReLU network"
-    descent = options.classes == "joint" and norms_of_trainers(options, 2) == ("l2", "l2")
-    joint = JointParts(
-        norm="sum-nuclear",
-        name="sum of nuclear norms",
-        program="min sum_h ||Z_h||_*  s.t.  sum_h g_h(x_n) <z_h,y(n) - z_h,k, x_n> >= 1 for k != "
-        "y(n)",
-        theorem="two-layer frozen-gate ReLU network of K outputs with K units behind every gate: "
-        "the least weights of margin 1 have the least sum of nuclear norms, and training goes to "
-        "KKT points of that problem (Lyu and Li, Gradient descent maximizes the margin of "
-        "homogeneous neural networks), of which this is the best",
-        source="this program: the least weights of its networks; training: Lyu and Li 2020",
-        network=of_classes,
-        network_name=name,
-    )
     size = f"{options.hidden_units} unit{'s' * (options.hidden_units != 1)}"
     return Parts(
         SVMFReLU(),
         network,
-        name,
+        "frozen-gate ReLU network",
         gating,
-        form="gated layer",
-        joint=joint if descent else None,
-        decay=Layers(2, gated=True),
+        architecture=Architecture(2, gated=True),
+        joint=ClassNetwork(of_classes),
         size=size,
     )

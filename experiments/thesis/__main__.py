@@ -1,0 +1,48 @@
+"""Compute what a figure of the thesis needs, write its rows, and draw it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import pandas as pd
+
+from . import exits, labels, layers, surfaces
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+Rows = Callable[[bool, Path | None], Iterator[dict[str, Any]]]
+FIGURES: dict[str, tuple[Rows, Callable[[pd.DataFrame], Figure]]] = {
+    "exits": (lambda full, data_dir: exits.rows(data_dir, full=full), exits.draw),
+    "surfaces": (lambda full, data_dir: surfaces.rows(), lambda table: surfaces.draw()),
+    "labels": (lambda full, data_dir: labels.rows(full=full), labels.draw),
+    "layers": (lambda full, data_dir: layers.rows(full=full), layers.draw),
+}
+
+
+@click.command()
+@click.argument("name", type=click.Choice(list(FIGURES)))
+@click.option("--full", is_flag=True, help="The published sizes; small ones without it.")
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, exists=True),
+    help="Folder of MNIST's IDX files, for `exits`; scikit-learn's digits without it.",
+)
+@click.option("--out", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
+def main(name: str, full: bool, data_dir: Path | None, out: Path) -> None:
+    """Redo figure NAME: its rows and its picture are written below --out."""
+    rows, draw = FIGURES[name]
+    data = {"exits": "_digits" if data_dir is None else "_mnist"}.get(name, "")
+    path = out / f"thesis_{name}{data}.csv"
+    out.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame(rows(full, data_dir)).to_csv(path, index=False, float_format="%.5g")
+    draw(pd.read_csv(path)).savefig(path.with_suffix(".png"), dpi=110)
+
+
+if __name__ == "__main__":
+    main()

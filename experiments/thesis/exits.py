@@ -1,0 +1,237 @@
+"""Figures 6.2 to 6.7 and E.1: exits behind convolutions, whose last layers know more than the first.
+
+Four convolutions of stride 2 with batch normalisation; behind each an exit that sees means over
+ninths of the image. Trained as printed: Nesterov's momentum, weight decay, batches of 64, and a
+learning rate that falls at a half and at three quarters. The first exit has looked at patches of
+three by three pixels, so that the last one has something to teach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from implicit_bias.data.catalogue import load_class_data
+from implicit_bias.drawing import Row, compose, legend_above
+from implicit_bias.models.heads import confidence, exits_loss
+
+from ..exit_heads import Draw, Floats, accuracies, reported
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CHANNELS = (16, 24, 32, 48)
+BATCH, RATE, DECAY = 64, 0.05, 1e-4
+# Images that choose the exit of a budget.
+CHOOSING = 500
+MOST_CONFIDENT = 0.5  # mu of CIFAR100
+METHODS: dict[str, dict[str, Any]] = {
+    "exit-wise": {"share": 1.0},
+    "distilled": {"annealed": True},
+    "semi-supervised": {"annealed": True, "unlabelled": True},
+}
+COURSES: dict[str, dict[str, Any]] = {
+    **{f"tau = {tau}": {"temperature": float(tau)} for tau in (1, 2, 3, 4)},
+    "annealed": {"annealed": True},
+    "annealed, all later teach": {"annealed": True, "later": True},
+}
+# In print exit-wise is blue, distilled green and semi-supervised red.
+COLORS = {"exit-wise": "#0072B2", "distilled": "#009E73", "semi-supervised": "#D55E00"}
+
+
+class Convolutions(nn.Module):
+    """Four blocks of a convolution, batch normalisation and ReLU, with a linear exit behind each.
+
+    Parameters
+    ----------
+    side : int
+        Pixels of a side of the images.
+    """
+
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        self.side = side
+        blocks, exits, below = [], [], 1
+        for channels in CHANNELS:
+            side = (side + 1) // 2
+            conv = nn.Conv2d(below, channels, 3, stride=2, padding=1, bias=False)
+            blocks.append(nn.Sequential(conv, nn.BatchNorm2d(channels), nn.ReLU()))
+            seen = min(3, side)
+            exits.append(
+                nn.Sequential(nn.AdaptiveAvgPool2d(seen), nn.Flatten(),
+                              nn.Linear(channels * seen**2, 10))
+            )  # fmt: skip
+            below = channels
+        self.blocks, self.exits = nn.ModuleList(blocks), nn.ModuleList(exits)
+
+    def forward(self, X: Tensor) -> list[Tensor]:
+        """Return the logits (n, 10) of every exit, for images (n, side^2)."""
+        images, found = X.view(len(X), 1, self.side, self.side), []
+        for block, leave in zip(self.blocks, self.exits, strict=True):
+            images = block(images)
+            found.append(leave(images))
+        return found
+
+    @torch.no_grad()
+    def logits(self, X: Floats) -> list[Floats]:
+        self.eval()
+        parts = [self(part) for part in torch.tensor(X, dtype=torch.float32).split(1000)]
+        return [torch.cat(exits).double().numpy() for exits in zip(*parts, strict=True)]
+
+
+def draw_images(data_dir: Path | None, per_class: int, seed: int, *, unlabelled: int) -> Draw:
+    """Images of ten classes of which so many a class keep their label, so many more none."""
+    where: dict[str, Any] = {} if data_dir is None else {"data_dir": data_dir}
+    sizes = (700, 1097) if data_dir is None else (5000, 5000)
+    data = load_class_data("digits" if data_dir is None else "mnist", n_train=sizes[0],
+                           n_val=sizes[1], constant=False, random_state=seed, **where)  # fmt: skip
+    y = data.labels_train
+    rows = np.concatenate([np.flatnonzero(y == k)[:per_class] for k in range(10)])
+    others = np.setdiff1d(np.arange(len(y)), rows)[:unlabelled]
+    labels = np.concatenate([y[rows], np.full(len(others), -1)])
+    X, known = data.X_val, data.labels_val
+    return Draw(
+        data.X_train[np.concatenate([rows, others])], labels, X[:CHOOSING], known[:CHOOSING],
+        X[CHOOSING:], known[CHOOSING:],
+    )  # fmt: skip
+
+
+def train(
+    draw: Draw, seed: int, *, n_steps: int, share: float = 0.5, temperature: float = 1.0,
+    annealed: bool = False, later: bool = False, unlabelled: bool = False,
+) -> tuple[Convolutions, Floats]:  # fmt: skip
+    """Train by algorithm 6.1 with teachers tempered once.
+
+    Returns
+    -------
+    Convolutions
+    (n_steps, 3) array
+        Confidence of the last exit on each batch, the same tempered, and the temperature.
+    """
+    torch.manual_seed(seed)
+    network = Convolutions(math.isqrt(draw.X.shape[1]))
+    known = np.flatnonzero(draw.labelled)
+    rows = np.arange(len(draw.labels)) if unlabelled else known
+    X = torch.tensor(draw.X, dtype=torch.float32)
+    labels = torch.tensor(draw.labels)
+    optimizer = torch.optim.SGD(
+        network.parameters(), lr=RATE, momentum=0.9, nesterov=True, weight_decay=DECAY
+    )
+    falling = torch.optim.lr_scheduler.MultiStepLR(optimizer, [n_steps // 2, 3 * n_steps // 4])
+    rng, course = np.random.default_rng(seed), np.empty((n_steps, 3))
+    for step in range(n_steps):
+        batch = rng.choice(rows, min(BATCH, len(rows)), replace=False)
+        if unlabelled:  # as many labelled ones beside them, as (6.6) has a mean over each
+            batch = np.concatenate([batch, rng.choice(known, min(BATCH, len(known)), False)])
+        network.train()
+        logits = network(X[batch])
+        taught = _teachers(logits, later=later)
+        loss = exits_loss(logits, labels[batch], teachers=taught, temperature=temperature,
+                          share=share)  # fmt: skip
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        falling.step()
+        sure = [confidence(taught[0], tau) for tau in (1.0, temperature)]
+        course[step] = (*sure, temperature)
+        if annealed and sure[1] > MOST_CONFIDENT:
+            temperature *= 1.05
+    return network, course
+
+
+def _teachers(logits: Sequence[Tensor], *, later: bool) -> list[list[Tensor]]:
+    first = [m + 1 if later else len(logits) - 1 for m in range(len(logits) - 1)]
+    return [*(list(logits[m:]) for m in first), []]
+
+
+def rows(data_dir: Path | None, *, full: bool) -> Iterator[dict[str, Any]]:
+    """A row an exit of each network; of figure 6.6 one every tenth step."""
+    labels, seeds, n_steps = ((5, 10, 30), (0, 1, 2), 800) if full else ((10,), (0, 1), 400)
+    middle = 10
+    for seed in seeds:
+        for per_class in labels:
+            ways = METHODS | (COURSES if per_class == middle else {})
+            draw = draw_images(data_dir, per_class, seed, unlabelled=2000)
+            for name, how in ways.items():
+                network, course = train(draw, seed, n_steps=n_steps, **how)
+                about = {"labels": per_class, "method": name, "seed": seed}
+                both = accuracies(network.logits, draw)
+                for m, (budget, anytime) in enumerate(zip(*both, strict=True), start=1):
+                    yield about | {"exit": m, "budget": 100 * budget, "anytime": 100 * anytime,
+                                   "temperature": course[-1, 2]}  # fmt: skip
+                if seed == seeds[0] and name in ("tau = 1", "annealed"):
+                    for step in range(0, n_steps, 10):
+                        sure, tempered, tau = course[step : step + 10].mean(0)
+                        yield about | {"step": step, "sure": sure, "tempered": tempered,
+                                       "temperature": tau}  # fmt: skip
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds and 1.96 standard errors, by labels, method and exit."""
+    found = table.dropna(subset="exit").groupby(["labels", "method", "exit"])[["budget", "anytime"]]
+    errors = 1.96 * found.std() / np.sqrt(found.count())
+    return found.mean().join(errors.add_suffix("_error"))
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """Tables 6.2 and 6.4 as figures 6.3 and 6.5 show them; ours below; temperatures."""
+    means, printed = summary(table), reported()
+    counts = sorted(set(table.labels))
+
+    def in_print(mode: str) -> Any:
+        def on(axes: list[Axes]) -> None:
+            for ax, name in zip(axes, ("CIFAR(150)", "CIFAR(250)", "CIFAR(350)"), strict=True):
+                one = printed[(printed["mode"] == mode) & (printed.data == name)]
+                for method, column in zip(METHODS, ("exit_wise", "distilled", "semi"), strict=True):
+                    _curve(ax, one.exit, one[column], one[f"{column}_error"], method)
+                ax.set(xlabel=f"exits, {mode} mode: {name}, in print", ylabel="top-5 accuracy, %")
+                legend_above(ax)
+
+        return on
+
+    def ours(mode: str) -> Any:
+        def on(axes: list[Axes]) -> None:
+            for ax, count in zip(axes, counts, strict=True):
+                for method in METHODS:
+                    one = means.loc[count, method]
+                    _curve(ax, one.index, one[mode], one[f"{mode}_error"], method)
+                ax.set(xlabel=f"exits, {mode} mode: {count:.0f} labels a class, ours",
+                       ylabel="accuracy, %", xticks=[1, 2, 3, 4])  # fmt: skip
+
+        return on
+
+    def courses(axes: list[Axes]) -> None:
+        for mode, ax in zip(("budget", "anytime"), axes[1:], strict=True):
+            for name in ("exit-wise", *COURSES):
+                one = means.loc[10, name]
+                ax.errorbar(one.index, one[mode], one[f"{mode}_error"], marker="o", ms=3,
+                            label=name)  # fmt: skip
+            ax.set(xlabel=f"6.7, E.1: exits, {mode} mode, 10 labels a class", ylabel="accuracy, %",
+                   xticks=[1, 2, 3, 4])  # fmt: skip
+        axes[2].legend(fontsize=7, frameon=False)
+        sure = table.dropna(subset="step")
+        plain, annealed = (sure[sure.method == name] for name in ("tau = 1", "annealed"))
+        axes[0].plot(plain.step, plain.sure, label="tau = 1")
+        axes[0].plot(annealed.step, annealed.tempered, label="annealed")
+        axes[0].axhline(MOST_CONFIDENT, color="0.6", linewidth=0.8)
+        axes[0].set(xlabel="6.6: steps", ylabel="confidence of the last exit", ylim=(0, 1.02))
+        legend_above(axes[0])
+
+    rows = [Row(3, in_print("budget"), height=3.2), Row(len(counts), ours("budget"), height=2.9),
+            Row(3, in_print("anytime"), height=3.2), Row(len(counts), ours("anytime"), height=2.9),
+            Row(3, courses, height=3.6)]  # fmt: skip
+    title = "Chapter 6 of the thesis: what is printed of CIFAR100, and convolutions on digits"
+    return compose(rows, title=title)
+
+
+def _curve(ax: Axes, x: Any, y: Any, error: NDArray[np.float64], method: str) -> None:
+    ax.errorbar(x, y, error, marker="o", ms=3, color=COLORS[method], label=method)

@@ -1,0 +1,190 @@
+"""Coordinates of coefficients along which margins change: the others are flat to a solver.
+
+A norm that no rotation of classes, or of inputs, changes has an optimum in which the coefficients
+of all classes sum to 0, and in which no unit leaves the span of the inputs behind its own gate.
+Newton's matrix has no curvature along the rest, but for a ball's that goes to 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import null_space
+
+from .images import Floats, GatedRows, Map, RelativeMargins, Rows, dense_rows
+from .norms import Norm
+
+__all__ = ["ClassCoordinates", "Coordinates", "coordinates_of"]
+
+# Inputs along which all samples together are shorter than this share of the longest are rounding.
+RANK = 1e-12
+
+
+class Coordinates(Map, Protocol):
+    """Map of coordinates to margins, and back to the coefficients that they stand for."""
+
+    def lifted(self, b: Floats) -> Floats:
+        """Coefficients of coordinates."""
+
+    def lowered(self, B: Floats) -> Floats:
+        """Coordinates of coefficients, or of a stack of them: the transpose of `lifted`."""
+
+
+def coordinates_of(image: Map, norm: Norm, equalities: Rows | None = None) -> Coordinates | None:
+    """Return the coordinates that are enough for a norm; None where it needs all coefficients.
+
+    Parameters
+    ----------
+    image : Image
+    norm : Norm
+        Of the coefficients.
+    equalities : Rows, optional
+        What is 0 of the coefficients; of relative margins, no sum over classes.
+    """
+    rows_are_units = norm.blocks == "units" and len(image.shape) == 2
+    inputs = norm.blocks in ("whole", "rows", "units")
+    if isinstance(image, RelativeMargins):
+        classes = norm.blocks in ("whole", "columns", "units") and not rows_are_units
+        if classes or inputs:
+            return ClassCoordinates.of(image, equalities, classes=classes, inputs=inputs)
+    if isinstance(image, GatedRows) and inputs and equalities is None:
+        return InputCoordinates.of(image)
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCoordinates:
+    """Relative margins of coefficients in orthonormal bases of the classes and of the inputs.
+
+    Attributes
+    ----------
+    image : RelativeMargins
+    classes : (K, k) array
+        Of coefficients whose class sum is 0, or all.
+    inputs : (H, D, q) array
+        Of the inputs behind each gate; H = 1 without gates.
+    """
+
+    image: RelativeMargins
+    classes: Floats
+    inputs: Floats
+
+    @classmethod
+    def of(
+        cls, image: RelativeMargins, equalities: Rows | None, *, classes: bool, inputs: bool
+    ) -> ClassCoordinates:
+        """Choose the bases, each where the norm allows it."""
+        K, D = image.n_classes, image.X.shape[1]
+        own = np.asarray(null_space(np.ones((1, K)))) if classes else np.eye(K)
+        seen = [image.X] if image.Z is None else [image.X * z[:, None] for z in image.Z.T]
+        if not inputs:
+            return cls(image, own, np.broadcast_to(np.eye(D), (len(seen), D, D)))
+        if equalities is not None:
+            held = np.swapaxes(equalities.matrix.reshape(-1, len(seen), K, D), 0, 1)
+            seen = [np.concatenate([X, E.reshape(-1, D)]) for X, E in zip(seen, held, strict=True)]
+        return cls(image, own, _spans(seen))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(k, q), or (H, k, q)."""
+        own = (self.classes.shape[1], self.inputs.shape[2])
+        return own if self.image.Z is None else (len(self.inputs), *own)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of margins."""
+        return self.image.n_rows
+
+    @cached_property
+    def features(self) -> Floats:
+        """(n, H, q) coordinates of the inputs behind each gate."""
+        projected = np.asarray(np.swapaxes(self.image.X @ self.inputs, 0, 1))
+        return projected if self.image.Z is None else self.image.Z[:, :, None] * projected
+
+    def lifted(self, b: Floats) -> Floats:
+        """Coefficients (..., K, D) of coordinates."""
+        stack = b.reshape(len(self.inputs), *self.shape[-2:])
+        found = self.classes @ stack @ np.swapaxes(self.inputs, 1, 2)
+        return np.asarray(found.reshape(self.image.shape))
+
+    def lowered(self, B: Floats) -> Floats:
+        """Coordinates of coefficients, or of a stack of them."""
+        stack = B.reshape(-1, len(self.inputs), *self.image.shape[-2:])
+        found = self.classes.T @ stack @ self.inputs
+        return np.asarray(found.reshape(*B.shape[: B.ndim - len(self.shape)], *self.shape))
+
+    def scores(self, b: Floats) -> Floats:
+        """Margins of coordinates."""
+        stack = b.reshape(len(self.inputs), *self.shape[-2:])
+        flat = self.features.reshape(len(self.features), -1)
+        own = np.swapaxes(stack, 1, 2).reshape(flat.shape[1], -1)
+        return self.image.margins_of((flat @ own) @ self.classes.T)
+
+    def adjoint(self, lam: Floats) -> Floats:
+        """Coordinates of multipliers."""
+        flat = self.features.reshape(len(self.features), -1)
+        own = (self.image.class_weights(lam) @ self.classes).T @ flat
+        stack = own.reshape(self.classes.shape[1], len(self.inputs), -1)
+        return np.asarray(np.swapaxes(stack, 0, 1).reshape(self.shape))
+
+    def gram(self, weights: Floats) -> Floats:
+        """Matrix `A' diag(weights) A` on coordinates."""
+        return self.image.gram(weights, self.classes, self.features)
+
+
+@dataclass(frozen=True, eq=False)
+class InputCoordinates:
+    """Margins of binary labels, of coefficients (H, Q) in one orthonormal basis of their rows."""
+
+    rows: Rows
+    inputs: Floats
+
+    @classmethod
+    def of(cls, image: GatedRows) -> InputCoordinates:
+        """Choose the basis: the span of what any unit sees of any sample."""
+        dense = dense_rows(image).reshape(image.n_rows, *image.shape)
+        basis = _spans([dense.reshape(-1, image.shape[-1])])[0]
+        return cls(Rows(dense @ basis), basis)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(H, q)."""
+        return self.rows.shape
+
+    @property
+    def n_rows(self) -> int:
+        """Number of margins."""
+        return self.rows.n_rows
+
+    def lifted(self, b: Floats) -> Floats:
+        """Coefficients (H, Q) of coordinates."""
+        return np.asarray(b.reshape(self.shape) @ self.inputs.T)
+
+    def lowered(self, B: Floats) -> Floats:
+        """Coordinates of coefficients, or of a stack of them."""
+        return np.asarray(B @ self.inputs)
+
+    def scores(self, b: Floats) -> Floats:
+        """Margins of coordinates."""
+        return self.rows.scores(b)
+
+    def adjoint(self, lam: Floats) -> Floats:
+        """Coordinates of multipliers."""
+        return self.rows.adjoint(lam)
+
+    def gram(self, weights: Floats) -> Floats:
+        """Matrix `A' diag(weights) A` on coordinates."""
+        return self.rows.gram(weights)
+
+
+def _spans(groups: list[Floats]) -> Floats:
+    """(H, D, q) orthonormal columns that span the rows of each group (n, D), q the largest rank.
+
+    Groups of lower rank have columns that they do not need.
+    """
+    found = [np.linalg.svd(np.linalg.qr(rows, mode="r"))[1:] for rows in groups]
+    rank = max(int(np.sum(s > RANK * s[0])) for s, _ in found)
+    return np.stack([W[: max(rank, 1)].T for _, W in found])

@@ -1,0 +1,55 @@
+"""Claims of the sources that did not hold when their experiments were run again, on those rows."""
+
+import numpy as np
+import pytest
+
+from tests.experiments.test_tables_of_pages import DATA, lines, rows
+
+
+def test_open_paths_do_not_move_to_the_easy_half_of_the_circle() -> None:
+    trained = rows("circle").query("gates == 'trained'")
+    moved = trained.log2_easy_hard_end - trained.log2_easy_hard_start
+    assert (np.sum(moved > 0), len(moved)) == (4, 10)
+
+
+def test_more_paths_are_not_open_on_the_simple_half() -> None:
+    at_end, throughout, at_80 = {}, [], []
+    for data in DATA:
+        # The mean of both arms knows nothing of the classes themselves.
+        both = rows(f"simple_half_{data}").groupby(["network", "seed", "step"]).paths.mean()
+        for network, seeds in both.unstack().groupby("network"):
+            more = seeds > 0
+            at_end.setdefault(network, []).extend(more[more.columns.max()])
+            throughout.extend(more.drop(columns=0).all(axis=1))
+            at_80.extend(more[80] if network == "relu" else [])
+    assert {name: (sum(x), len(x)) for name, x in at_end.items()} == {
+        "dlgn-pwc": (7, 13), "relu": (2, 13),
+    }  # fmt: skip
+    assert sum(at_80) == 0 and sum(throughout) == 2
+
+
+@pytest.mark.parametrize("data", DATA)
+def test_layer_7_is_orthogonally_separable_in_no_run(data) -> None:
+    seventh = rows(f"convolution_layers_{data}").query("layer == 7")
+    assert len(seventh) >= 15 and (seventh.cross_positive > 0).all()
+    at_end = seventh[seventh.epoch == 50]
+    if data == "mnist":
+        without, biased = (at_end.cross_positive[at_end.biases == with_] for with_ in (False, True))
+        assert 0.06 < without.min() and without.max() < 0.095 and biased.min() > 0.85
+
+
+def test_exits_of_a_plain_trunk_on_digits_gain_nothing_from_their_teacher() -> None:
+    first = rows("exit_heads_limits").query("exit == 1").set_index(["labels", "method"])
+    for labels in (5, 10, 20):
+        alone = first.budget[labels, "exit-wise"]
+        for method in ("distilled", "semi-supervised"):
+            assert first.budget[labels, method] < alone
+            # A pupil comes to its teacher's accuracy, which is no better.
+            assert abs(first.budget[labels, method] - first.teacher[labels, method]) < 1
+        assert first.teacher[labels, "distilled"] < alone
+
+
+def test_every_line_of_errata_names_what_holds_it() -> None:
+    told = [line for line in lines("errata.md") if line[0] not in ("where", "source", "---")]
+    assert len(told) > 40
+    assert all(line[-1].startswith("`tests/") for line in told)
