@@ -66,6 +66,7 @@ class BalancedReLU(torch.nn.Module):
     """
 
     degree = 2
+    slope: float = 0.0  # of networks in older files
 
     @door(slope=fraction)
     def __init__(

@@ -67,6 +67,8 @@ class DeepReLU(torch.nn.Module):
     (torch.Size([5]), torch.Size([5, 6]))
     """
 
+    slope: float = 0.0  # of networks in older files
+
     @door(slope=fraction)
     def __init__(
         self,
