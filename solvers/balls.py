@@ -19,7 +19,16 @@ import numpy as np
 from .images import Floats
 from .norms import Norm, blocks_of
 
-__all__ = ["Blocks", "Cone", "Linearised", "Tilted", "TiltedLine", "bordered", "is_largest", "takes"]
+__all__ = [
+    "Blocks",
+    "Cone",
+    "Linearised",
+    "Tilted",
+    "TiltedLine",
+    "bordered",
+    "is_largest",
+    "takes",
+]
 
 
 def takes(norm: Norm) -> bool:
