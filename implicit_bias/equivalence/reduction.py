@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .weights import Array, Indices, ReLUWeights
+from .weights import Array, Indices, ReLUWeights, leaky
 
 __all__ = ["Reduction", "reduce_network", "transformed", "unit_rows"]
 
@@ -91,7 +91,8 @@ def reduce_network(weights: ReLUWeights, *, tol: float = 1e-9) -> Reduction:
 
 def _move_constants(of: Reduction, layer: int) -> Reduction:
     Ws, bs = list(of.weights.matrices), list(of.weights.biases)
-    values, slope = of.weights.activation(bs[layer]), of.weights.slope
+    slope = of.weights.slope
+    values = leaky(bs[layer], slope)
     constant = ~Ws[layer].any(axis=1) & (values != 0)
     if not constant.any():
         return of

@@ -13,7 +13,7 @@ from .._doors import door, parameters
 from .._kinds import fraction
 from .._solve import require_columns
 
-__all__ = ["Array", "Indices", "ReLUWeights"]
+__all__ = ["Array", "Indices", "ReLUWeights", "leaky"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -129,13 +129,8 @@ class ReLUWeights:
         found = []
         for W, b in zip(self.matrices, self.biases, strict=True):
             found.append(hidden @ W.T + b)
-            hidden = self.activation(found[-1])
+            hidden = leaky(found[-1], self.slope)
         return found
-
-    def activation(self, z: Array) -> Array:
-        """Return the activations of pre-activations."""
-        rectified: Array = np.maximum(z, 0.0)
-        return rectified + self.slope * np.minimum(z, 0.0) if self.slope else rectified
 
     @door()
     def scores(self, X: ArrayLike) -> Array:
@@ -146,3 +141,9 @@ class ReLUWeights:
         sizes = "-".join(str(n) for n in (self.n_inputs, *self.widths, len(self.matrices[-1])))
         leaky = f", slope {self.slope:g}" if self.slope else ""
         return f"ReLUWeights({sizes}, {'with' if self.has_biases else 'no'} biases{leaky})"
+
+
+def leaky(z: Array, slope: float) -> Array:
+    """Return max(z, 0), with a slope below 0."""
+    rectified: Array = np.maximum(z, 0.0)
+    return rectified + slope * np.minimum(z, 0.0) if slope else rectified

@@ -178,7 +178,7 @@ def solve_frelu_svm(
     >>> ib.solve_frelu_svm(X, y, np.array([[1], [0]])).status.name
     'NOT_SEPARABLE'
     >>> round(ib.solve_frelu_svm(X, y, np.array([[1.0, 0.1], [0.1, 1.0]])).objective, 4)
-    0.6328
+    0.6472
     """
     return solve_limit(SVMFReLU(norm), X, y, gates, **solving)
 

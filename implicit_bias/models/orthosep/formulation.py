@@ -285,7 +285,7 @@ def solve_orthosep(
     (0.75, 0.666667)
     >>> leaky = ib.solve_orthosep(np.array([[2.0, 0.0], [0.0, -4.0]]), np.array([1, -1]), slope=0.5)
     >>> round(leaky.objective, 6)
-    0.707107
+    0.67082
     """
     formulation = OrthogonallySeparable(slope)
     program = formulation.program(X, y)
