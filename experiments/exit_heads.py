@@ -3,8 +3,8 @@
     python -m experiments.exit_heads --out experiments/results
 
 The thesis trains multi-scale dense networks on CIFAR100 and ImageNet; its tables 6.1 to 6.4 stand
-in `published/phuong_2021/accuracies.csv`. Here are scikit-learn's digits: heads on a frozen trunk by
-their certified limits, and a small trunk that is trained along with its exits by algorithm 6.1.
+in `published/phuong_2021/accuracies.csv`. Here are scikit-learn's digits: heads on a frozen trunk
+by their certified limits, and a small trunk that is trained along with its exits by algorithm 6.1.
 Exits of a convolutional trunk are those of `experiments.thesis exits`.
 """
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import implicit_bias as ib
+from implicit_bias._solve import Solution
 from implicit_bias.limits.formulation import solve_program
 from implicit_bias.measures import scores
 
@@ -31,7 +32,7 @@ def one_hot(contexts: np.ndarray, n_contexts: int) -> np.ndarray:
 
 def wrong_groups(
     train: ib.Sample, held_out: ib.Sample, n_contexts: int
-) -> tuple[ib.Solution, np.ndarray]:
+) -> tuple[Solution, np.ndarray]:
     """Solve SVM-GLN over the groups {k : k mod H = r}; return it with its held-out scores."""
     program = ib.programs.SVMGLN(n_contexts).program(train.X, train.y, train.gates)
     n_units = train.gates.shape[1]
@@ -43,7 +44,7 @@ def wrong_groups(
 
 def wrong_norm(
     train: ib.Sample, held_out: ib.Sample, n_contexts: int
-) -> tuple[ib.KernelLimit, np.ndarray]:
+) -> tuple[ib.limits.KernelLimit, np.ndarray]:
     """Solve SVM-L2 as printed; return it with its held-out scores.
 
     The printed root C I - B + J / (H C) vanishes on shifts between groups, which the wrong groups

@@ -26,6 +26,7 @@ checkpoint:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -71,20 +72,28 @@ class Part:
 
 
 class Classifier(torch.nn.Module):
-    """Ten scores behind gates of its own: of a ReLU network, or of a DLGN with constant experts."""
+    """Ten scores behind gates of its own: of a ReLU network, or of a DLGN with constant experts.
 
-    def __init__(self, n_inputs: int, kind: str, seed: int) -> None:
+    Of kind "galu" gates are those of a second ReLU network, which is not trained.
+    """
+
+    def __init__(
+        self, n_inputs: int, kind: str, seed: int, widths: tuple[int, ...] | None = None
+    ) -> None:
         super().__init__()
+        self.kind, self.widths = kind, WIDTHS if widths is None else widths
         generator = torch.Generator().manual_seed(seed)
-        shapes = [(high, low) for low, high in pairwise((n_inputs, *WIDTHS, CLASSES))]
+        shapes = [(high, low) for low, high in pairwise((n_inputs, *self.widths, CLASSES))]
 
         def drawn(shape: tuple[int, int], variance: float) -> torch.nn.Parameter:
             weights = torch.randn(shape, generator=generator)
             return torch.nn.Parameter(weights * math.sqrt(variance / shape[1]))
 
         self.value = torch.nn.ParameterList(drawn(shape, 2) for shape in shapes)
-        gating = shapes[:-1] if kind == "dlgn-pwc" else []
-        self.gating = torch.nn.ParameterList(drawn(shape, 1) for shape in gating)
+        gating = [] if kind == "relu" else shapes[:-1]
+        variance = 2 if kind == "galu" else 1
+        self.gating = torch.nn.ParameterList(drawn(shape, variance) for shape in gating)
+        self.gating.requires_grad_(kind != "galu")
 
     def forward(self, X: Tensor) -> Tensor:
         """(n, 10) scores."""
@@ -95,9 +104,10 @@ class Classifier(torch.nn.Module):
         found, opened = [], X
         for weight in self.gating:
             found.append((opened, opened @ weight.T))
-            opened = found[-1][1]
-        gates = [torch.sigmoid(BETA * q) for _, q in found]
-        signal = torch.ones_like(X) if gates else X
+            opened = found[-1][1] if self.kind == "dlgn-pwc" else found[-1][1].relu()
+        hard = self.kind == "galu"
+        gates = [(q >= 0).to(q) if hard else torch.sigmoid(BETA * q) for _, q in found]
+        signal = torch.ones_like(X) if self.kind == "dlgn-pwc" else X
         for index, weight in enumerate(self.value):
             found.append((signal, signal @ weight.T))
             signal = gates[index] * found[-1][1] if index < len(gates) else found[-1][1].relu()
@@ -107,19 +117,31 @@ class Classifier(torch.nn.Module):
         """(n, sum of widths) of hard gates."""
         with torch.no_grad():
             outputs = [q for _, q in self.layers(X)]
-        return torch.cat([q >= 0 for q in outputs[: len(WIDTHS)]], dim=1).numpy().astype(float)
+        return torch.cat([q >= 0 for q in outputs[: len(self.widths)]], dim=1).numpy().astype(float)
 
     def kernel_diagonal(self, X: Tensor) -> Floats:
         """(n,) of the tangent kernel, summed over the scores: a matrix's gradient has rank one."""
-        layers = self.layers(X)
-        sizes = [inputs.detach().square().sum(1) for inputs, _ in layers]
         total = torch.zeros(len(X))
+        for inputs, slopes in self._factors(X):
+            total += inputs.square().sum(1) * slopes.square().sum(1)
+        return total.double().numpy()
+
+    def kernel(self, X: Tensor) -> Floats:
+        """(n, n) of the tangent kernel, summed over the scores."""
+        total = torch.zeros(len(X), len(X))
+        for inputs, slopes in self._factors(X):
+            total += (inputs @ inputs.T) * (slopes @ slopes.T)
+        return total.double().numpy()
+
+    def _factors(self, X: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Of every score and matrix the inputs (n, below), and the score's slopes (n, width)."""
+        # Those of frozen gates have no gradient.
+        layers = [(inputs, q) for inputs, q in self.layers(X) if q.requires_grad]
         outputs = [q for _, q in layers]
         for c in range(CLASSES):
             slopes = torch.autograd.grad(outputs[-1][:, c].sum(), outputs, retain_graph=True)
-            for size, slope in zip(sizes, slopes, strict=True):
-                total += size * slope.square().sum(1)
-        return total.double().numpy()
+            for (inputs, _), slope in zip(layers, slopes, strict=True):
+                yield inputs.detach(), slope
 
 
 def parts(data_dir: Path | None, simple: str, seed: int) -> tuple[Part, Part]:

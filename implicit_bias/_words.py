@@ -68,7 +68,7 @@ DeviceName = Literal[
 EngineName = Literal["joblib", "dask", "slurm"]
 
 Cutoffs = Literal["median", "random", "axes"]
-OnInseparable = Literal["warn", "raise"]
+OnInseparable = Literal["penalty", "raise"]
 # What a program returns where nothing separates: the proof, or the limit of data separable in part.
 Inseparable = Literal["prove", "split"]
 MultiClass = Literal["one-vs-rest", "joint"]

@@ -28,6 +28,7 @@ from scipy.linalg import block_diag, cho_factor, cho_solve
 from .balls import Blocks, Cone, Linearised, Tilted, TiltedLine, bordered, is_largest
 from .coordinates import coordinates_of
 from .images import Floats, Map, Rows, dense_rows
+from .memory import require_memory
 from .norm_program import DEPENDENT, NormProgram, NormSolution, conclude_norm
 from .settings import Settings
 
@@ -38,10 +39,12 @@ log = logging.getLogger(__name__)
 ITERATIONS = 100
 # Share of the longest step that is taken.
 INNER = 0.95
+# Matrices of the coefficients that are held at once.
+MATRICES = 5
 # With one, nuclear norms under equalities stop at a gap of 2e-8, with three below 1e-8.
 REFINEMENTS = 3
 # Ridges of a Newton matrix with a diagonal of ones, tried in this order.
-RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
+RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 # Stop once so many iterations have not narrowed the bounds by a tenth.
 PATIENCE = 6
 
@@ -216,6 +219,12 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution
         As far as the bounds could be narrowed.
     """
     start = time.perf_counter()
+    size = int(np.prod(program.image.shape))
+    require_memory(
+        MATRICES * size**2,
+        f"the interior point's matrices of {size} coefficients",
+        "give fewer inputs, gates or classes",
+    )
     game = _Game(program)
     best, iterations = _follow(game, settings)
     nu, B = None, best.primal.B

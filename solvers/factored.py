@@ -89,8 +89,8 @@ def _least_weights(B: Floats) -> tuple[Floats, Floats]:
                 mu: float, correction: Floats | float, P: Floats = P, K: Floats = K, Z: Floats = Z
             ) -> tuple[Floats, Floats]:
                 target = mu * P - correction
-                dt = np.linalg.solve(K, target[rows, rows] - 1)
-                return dt, target - Z - _sym(P @ matrix(dt, zero, 0.0) @ Z)
+                dt: Floats = np.asarray(np.linalg.solve(K, target[rows, rows] - 1), dtype=float)
+                return dt, np.asarray(target - Z - _sym(P @ matrix(dt, zero, 0.0) @ Z))
 
             dt, dZ = step(0.0, 0.0)
             longest = _longest(S, matrix(dt, zero, 0.0)), _longest(Z, dZ)

@@ -325,33 +325,35 @@ class RelativeMargins:
     def gram(
         self, weights: Floats, basis: Floats | None = None, features: Floats | None = None
     ) -> Floats:
-        """Matrix `A' diag(weights) A`: K^2 products X' diag(.) X, and no matrix of rows.
+        """Matrix `A' diag(weights) A`: n K products of rows of X, and no matrix of margins.
 
         With a `basis` (K, k) of the classes, that of the coordinates in it; with `features`
         (n, H, q), that of coefficients of these in place of the inputs behind each gate.
         """
-        n, K = self.wrong.shape
-        w, pairs = self.pairs(weights), np.zeros((n, K, K))
-        every, own = np.arange(n), self.labels
-        pairs[:, np.arange(K), np.arange(K)] = w
-        pairs[every, own, :] += self.other * w
-        pairs[every, :, own] += self.other * w
-        pairs[every, own, own] += w.sum(axis=1)
-        if basis is not None:
-            pairs, K = basis.T @ pairs @ basis, basis.shape[1]
         if features is None:
-            Z = np.ones((n, 1)) if self.Z is None else self.Z
+            Z = np.ones((len(self.X), 1)) if self.Z is None else self.Z
             features = Z[:, :, None] * self.X[:, None, :]
-        _, H, D = features.shape
-        features, width = features.reshape(n, -1), H * D
-        matrix = np.empty((K, width, K, width))
-        for a in range(K):
-            weighted = pairs[:, a, : a + 1, None] * features[:, None, :]
-            row = (features.T @ weighted.reshape(n, -1)).reshape(width, a + 1, width)
-            matrix[a, :, : a + 1] = row
-            matrix[: a + 1, :, a] = row.transpose(1, 2, 0)
+        n, H, D = features.shape
+        features, width, K, w = features.reshape(n, -1), H * D, self.n_classes, self.pairs(weights)
+        matrix = np.zeros((K, width, K, width))
+        # A pair (n, k) is in the blocks of its two classes alone: one product a class and pair.
+        for own in np.unique(self.labels):
+            rows, here = features[self.labels == own], w[self.labels == own]
+            weighted = (here[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+            parts = (rows.T @ weighted).reshape(width, K, width)
+            matrix[own, :, own] += parts.sum(axis=1)
+            for k in range(K):
+                if k != own:
+                    part = parts[:, k]
+                    matrix[k, :, k] += part
+                    matrix[own, :, k] += self.other * part
+                    matrix[k, :, own] += self.other * part
+        if basis is not None:
+            K = basis.shape[1]
+            matrix = np.tensordot(np.tensordot(basis, matrix, axes=(0, 0)), basis, axes=(2, 0))
+            matrix = np.moveaxis(matrix, 3, 2)
         if H == 1:
-            return matrix.reshape(K * width, K * width)
+            return np.asarray(matrix.reshape(K * width, K * width))
         parts = matrix.reshape(K, H, D, K, H, D).transpose(1, 0, 2, 4, 3, 5)
         return np.asarray(parts.reshape(H * K * D, H * K * D))
 

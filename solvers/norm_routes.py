@@ -31,8 +31,8 @@ __all__ = ["solve_norm", "solver_of"]
 FEASIBILITY = 1e-10
 # Matrices of margins that HiGHS and what it is made of hold at once.
 MATRICES = 4
-# Where the l2 norm goes by its coefficients. Measured on ten classes: of 5,000 planted samples of 65
-# inputs it takes 1.2 seconds, and the game of margins 13; of 1,500 digits .6 and .3; of 6,000
+# Where the l2 norm goes by its coefficients. Measured on ten classes: of 5,000 planted samples of
+# 65 inputs it takes 1.2 seconds, and the game of margins 13; of 1,500 digits .6 and .3; of 6,000
 # samples of 200 inputs close to their centres 9 and 3.
 MARGINS = 5_000
 COEFFICIENT_MARGINS = 4

@@ -212,6 +212,45 @@ class Norm:
         U[best] = self._steps(stack[best : best + 1])[0]
         return self._unstacked(U, G)
 
+    def factors(self, B: Floats) -> tuple[Floats, Floats]:
+        """Return weights a (H,) and rows W (H, Q) of the least product, for "muon".
+
+        Parameters
+        ----------
+        B : (H, Q) array
+
+        Returns
+        -------
+        a, W : arrays
+            diag(a) W = B, a of the l2 norm and W of the spectral norm sqrt(N(B)); zeros where a row
+            of B is zero.
+
+        Raises
+        ------
+        ValueError
+            If the norm is another, or the array no finite matrix.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from solvers import Norm
+        >>> a, W = Norm.of("muon").factors(np.diag([1.0, 3.0]))
+        >>> round(float(np.linalg.norm(a) ** 2), 9), (a[:, None] * W).round(9).tolist()
+        (3.16227766, [[1.0, 0.0], [0.0, 3.0]])
+        """
+        if self.over != "factored":
+            raise ValueError(f"`factors` are those of the norm 'muon', not of {self.name!r}")
+        stack, scale = self._scaled("B", B)
+        matrix = np.asarray(to_numpy(stack[0]), np.float64)
+        t, _ = least_spectral(matrix)
+        a = np.sqrt(t)[:, None]
+        W = np.divide(matrix, a, out=np.zeros_like(matrix), where=a > 0)
+        size = float(np.linalg.norm(W, 2))
+        if size == 0:
+            return np.zeros(len(W)), W
+        root = math.sqrt(size * scale)
+        return a[:, 0] * root, W / size * root
+
     def above(self, B: Array, lost: Array | None = None) -> float:
         """Return an upper bound of N of every array within `lost` of B, rounding included.
 
@@ -379,9 +418,9 @@ def _factored_step(G: Floats, over: Over) -> Floats:
     if over == "weighted":
         _, V = least_spectral(G)
         size = _factored(V, "weighted")
-        return V / size if size > 0 else V
+        return np.asarray(V / size) if size > 0 else V
     a = np.sqrt(largest_nuclear(G)[0])[:, None]
-    return a * np.asarray(Norm("spectral").steepest(a * G))
+    return np.asarray(a * np.asarray(Norm("spectral").steepest(a * G)))
 
 
 def _factored_above(B: Floats, errors: Floats, over: Over) -> float:

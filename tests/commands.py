@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from click.testing import CliRunner, Result
-from safetensors.torch import load_file
+from safetensors.numpy import load_file
 
 from implicit_bias import Dataset, cli, load_digits
 from implicit_bias.data import load_digit_classes

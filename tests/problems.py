@@ -530,7 +530,7 @@ def _not_separable() -> list[Problem]:
 def _many_groups() -> list[Problem]:
     """The same groups again: no smaller optimum, since their blocks are the old ones' multiples."""
     solved, unequal = Status.SOLVED, unequal_construction()
-    shrunk = np.linspace(-0.9, 0.9, 60).tolist()
+    shrunk = np.linspace(-0.9, 0.9, 20).tolist()
     closed = with_groups_again(linear_program([[1], [2], [-3]], [1, -1, 1]), shrunk)
     return [
         Problem(
@@ -540,7 +540,7 @@ def _many_groups() -> list[Problem]:
             "groups of zeros", with_groups_again(unequal.program, [0, 0]), solved, unequal.optimum
         ),
         Problem(
-            "183 groups, 40 samples",
+            "63 groups, 40 samples",
             with_groups_again(unequal.program, shrunk),
             solved,
             unequal.optimum,
@@ -551,7 +551,7 @@ def _many_groups() -> list[Problem]:
             solved,
             1 / 5,
         ),
-        Problem("61 groups, one dimension, three signs", closed, Status.NOT_SEPARABLE),
+        Problem("21 groups, one dimension, three signs", closed, Status.NOT_SEPARABLE),
     ]
 
 

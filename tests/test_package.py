@@ -215,7 +215,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("diagnosis/*.py", (".", "_version", "_words", "recognition.*", *BELOW_MODELS)),
     # A closed form and its trainer in one file, which meet in a picture.
     ("autoencoders/*.py", (".", "data.arrays", "drawing.figures")),
-    ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
+    ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "finite_limits.*",
+                         "models.*")),
     ("sweeps/*.py", (".", "_version", "exits", "models", "proving", "run_model", "limits.linear",
                      "options.*", "reports.*", "runs.*", "data.dataset", "data.labelled",
                      "data.names", "_solve", "drawing.figures")),

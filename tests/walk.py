@@ -171,6 +171,7 @@ if hasattr(network, "gradient_factors"):
             "networks.DeepReLU": ("3, (2, 2)", "None"),
             "networks.GDLN": ("3, 2", "np.ones((3, 2))"),
             "networks.ResidualReLU": ("3, 3, n_layers=3", "None"),
+            "networks.SoftDGN": ("3, widths=(2, 2)", "None"),
             "networks.ScaledNetwork": ("ib.DGN(3, widths=(2,)), 1.0", "np.ones((3, 2))"),
         }.items()
         for method in ("forward", "prepare", "dual_norms", "gradient_factors")

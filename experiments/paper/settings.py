@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 __all__ = ["FIGURES", "Figure", "Sweep", "sweeps_of"]
 
 # The published recipe, and what brings the same network to its limit.
-PUBLISHED, TO_THE_LIMIT = "constant", {"gln": "annealed", "relu": "smoothed"}
+PUBLISHED: Final = "constant"
+TO_THE_LIMIT = {"gln": "annealed", "relu": "smoothed"}
 
 
 @dataclass(frozen=True)

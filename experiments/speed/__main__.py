@@ -4,6 +4,7 @@
     python -m experiments.speed --peers [--data-dir DIR] --out experiments/results/peers.csv
     python -m experiments.speed --growth --out experiments/results/growth.csv
     python -m experiments.speed --norms --out experiments/results/norms.csv
+    python -m experiments.speed --finite --out experiments/results/finite_speed.csv
 
 The peers' table keeps the rows that its file already holds: interrupted, it goes on; for a new
 measurement name a new file. Peers that are not installed are left out with a line.
@@ -16,6 +17,8 @@ from pathlib import Path
 import click
 
 from .cases import peer_cases
+from .finite import LIMIT as FINITE_LIMIT
+from .finite import run_finite
 from .gln import CVXPY, OURS, SIZES, Size, run_sizes, write_as_they_come
 from .growth import run_growth
 from .norms import LIMIT as NORMS_LIMIT
@@ -41,6 +44,7 @@ def _sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
 @click.option("--peers", "table", flag_value="peers", help="Every peer to the same gaps.")
 @click.option("--growth", "table", flag_value="growth", help="Time and memory against size.")
 @click.option("--norms", "table", flag_value="norms", help="Several classes, in every norm.")
+@click.option("--finite", "table", flag_value="finite", help="Limits of weight decay.")
 @click.option(
     "--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files."
 )  # fmt: skip
@@ -62,7 +66,7 @@ def _sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
 @click.option(
     "--time-limit", type=float,
     help=f"Seconds: of a run of cvxpy [{CVXPY_LIMIT:g}], of a peer on a program [{PEER_LIMIT:g}], "
-    f"of a run in a norm [{NORMS_LIMIT:g}].",
+    f"of a run in a norm [{NORMS_LIMIT:g}], of a penalised fit [{FINITE_LIMIT:g}].",
 )  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), help="CSV file to write.")
 def main(
@@ -74,6 +78,8 @@ def main(
         run_growth(data_dir, out)
     elif table == "norms":
         run_norms(out, time_limit or NORMS_LIMIT)
+    elif table == "finite":
+        run_finite(out, time_limit or FINITE_LIMIT)
     elif table == "peers":
         rows = run_peers(peer_cases(data_dir), out, repeats, time_limit or PEER_LIMIT)
         for target in (TARGETS[0], TARGETS[-1]):

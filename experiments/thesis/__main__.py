@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from . import exits, labels, layers, surfaces
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+SECONDS = 30  # between two writings of a table
 RESULTS = Path(__file__).parents[1] / "results"
 
 Rows = Callable[[bool, Path | None], Iterator[dict[str, Any]]]
@@ -40,7 +42,14 @@ def main(name: str, full: bool, data_dir: Path | None, out: Path) -> None:
     data = {"exits": "_digits" if data_dir is None else "_mnist"}.get(name, "")
     path = out / f"thesis_{name}{data}.csv"
     out.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame(rows(full, data_dir)).to_csv(path, index=False, float_format="%.5g")
+    found: list[dict[str, Any]] = []
+    written = time.monotonic()
+    for row in rows(full, data_dir):
+        found.append(row)
+        if time.monotonic() > written + SECONDS:  # of a run that is cut short these are kept
+            pd.DataFrame(found).to_csv(path, index=False, float_format="%.5g")
+            written = time.monotonic()
+    pd.DataFrame(found).to_csv(path, index=False, float_format="%.5g")
     draw(pd.read_csv(path)).savefig(path.with_suffix(".png"), dpi=110)
 
 

@@ -1,4 +1,4 @@
-"""Figures 6.2 to 6.7 and E.1: exits behind convolutions, whose last layers know more than the first.
+"""Figures 6.2 to 6.7 and E.1: exits behind convolutions, of which the last knows the most.
 
 Four convolutions of stride 2 with batch normalisation; behind each an exit that sees means over
 ninths of the image. Trained as printed: Nesterov's momentum, weight decay, batches of 64, and a
@@ -84,7 +84,8 @@ class Convolutions(nn.Module):
     @torch.no_grad()
     def logits(self, X: Floats) -> list[Floats]:
         self.eval()
-        parts = [self(part) for part in torch.tensor(X, dtype=torch.float32).split(1000)]
+        images = torch.tensor(X, dtype=torch.float32)
+        parts = [self(images[k : k + 1000]) for k in range(0, len(images), 1000)]
         return [torch.cat(exits).double().numpy() for exits in zip(*parts, strict=True)]
 
 
@@ -155,7 +156,7 @@ def _teachers(logits: Sequence[Tensor], *, later: bool) -> list[list[Tensor]]:
 
 def rows(data_dir: Path | None, *, full: bool) -> Iterator[dict[str, Any]]:
     """A row an exit of each network; of figure 6.6 one every tenth step."""
-    labels, seeds, n_steps = ((5, 10, 30), (0, 1, 2), 800) if full else ((10,), (0, 1), 400)
+    labels, seeds, n_steps = ((5, 10, 30), (0, 1, 2), 400) if full else ((10,), (0, 1), 200)
     middle = 10
     for seed in seeds:
         for per_class in labels:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ Pattern = Sequence[NDArray[np.bool_]]
 _PART = 0.4
 # Patterns of open units that `check_general` goes through, and pairs of units with them.
 _MOST = 3000
+# Sets of closed units, for the faces of its regions.
+_MOST_SETS = 200_000
 # Of singular values and of sines, relative to the largest.
 _ROUNDING = 1e-12
 
@@ -72,10 +74,14 @@ def affine_pieces(weights: ReLUWeights, opened: Pattern) -> list[Array]:
 
 @dataclass(frozen=True)
 class Generality:
-    """Two of the three conditions of a general network, over all patterns of open units.
+    """The three conditions of a general network, over all patterns of open units.
 
     Attributes
     ----------
+    smallest_offset : float
+        Smallest sine of the angle between an affine piece [w, b] and the span of pieces of units
+        below it that are closed, at most D of them. Above 0 no pre-activation is 0 on a face where
+        it could have a local optimum. At 0 it may have one: that is not decided.
     full_rank : bool
         Every product of weights between open units has the rank that their numbers allow.
     smallest_angle : float
@@ -87,25 +93,30 @@ class Generality:
 
     full_rank: bool
     smallest_angle: float
+    smallest_offset: float
     n_pieces: int
 
     @property
     def holds(self) -> bool:
-        """True where both conditions hold, beyond rounding."""
-        return self.full_rank and self.smallest_angle > _ROUNDING
+        """True where all conditions hold, beyond rounding."""
+        return self.full_rank and min(self.smallest_angle, self.smallest_offset) > _ROUNDING
 
 
 @door()
 def check_general(weights: ReLUWeights) -> Generality:
-    """Check lemmas A.10 and A.11 by going through all patterns with an open unit in every layer.
+    """Check lemmas A.10 to A.12 by going through all patterns of open units.
 
-    The third condition, no local optimum of a pre-activation of value 0 (lemma A.12), is not
-    looked at. Almost every network satisfies all three.
+    A local optimum of a pre-activation is attained on a whole face of the regions of linearity,
+    where some units below are 0 and all others keep their side. Its value is 0 only if its affine
+    piece is a combination of theirs there: if for no pattern it is, no optimum has value 0. The
+    converse is not true, so that a network where it is may be general all the same. Almost every
+    network satisfies all conditions.
 
     Raises
     ------
     ValueError
-        If there are more than 3000 pieces, or units are leaky, which the lemmas do not cover.
+        If there are more than 3000 pieces, or more than 200,000 sets of closed units, or units are
+        leaky, which the lemmas do not cover.
 
     References
     ----------
@@ -138,7 +149,8 @@ def check_general(weights: ReLUWeights) -> Generality:
     lines = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     sines = [_smallest_sine(line, lines[k + 1 :]) for k, line in enumerate(lines[:-1])]
     ranks = all(_has_full_rank(weights, pattern) for pattern in _patterns(weights.widths))
-    return Generality(ranks, float(np.arcsin(min(sines))), n_pieces)
+    angle = float(np.arcsin(min(sines)))
+    return Generality(ranks, angle, _smallest_offset(weights), n_pieces)
 
 
 def _patterns(widths: Sequence[int]) -> Iterator[Pattern]:
@@ -147,6 +159,52 @@ def _patterns(widths: Sequence[int]) -> Iterator[Pattern]:
         for width in widths
     ]
     yield from product(*each)
+
+
+def _smallest_offset(weights: ReLUWeights) -> float:
+    """Return the least sine between pieces and spans of closed units below them."""
+    n_inputs, least, n_sets = weights.n_inputs, 1.0, 0
+    for n_layers in range(1, len(weights.matrices)):
+        for bits in product((False, True), repeat=sum(weights.widths[:n_layers])):
+            opened = np.split(np.array(bits), np.cumsum(weights.widths[: n_layers - 1]))
+            *below, pieces = affine_pieces(weights, opened)
+            closed = np.concatenate(below)[~np.array(bits)]
+            # Behind a closed layer a unit is constant: its zero set is no face.
+            closed = closed[np.linalg.norm(closed[:, :-1], axis=1) > _ROUNDING]
+            # Every independent set is part of one of as many as the rank says.
+            size = _rank(closed[:, :-1])
+            n_sets += math.comb(len(closed), size)
+            if n_sets > _MOST_SETS:
+                raise ValueError(
+                    f"`weights` have more than {_MOST_SETS} sets of closed units, for "
+                    f"{n_inputs} inputs and widths {weights.widths}: take narrower layers"
+                )
+            lengths = np.linalg.norm(pieces, axis=1, keepdims=True)
+            if not lengths.all():
+                return 0.0
+            unit = pieces / lengths
+            for chosen in combinations(range(len(closed)), size):
+                least = min(least, _sine_to_span(unit, closed[list(chosen)]))
+    return least
+
+
+def _rank(normals: Array) -> int:
+    """Return the rank of rows, none of them 0, beyond rounding and whatever their lengths."""
+    if not len(normals):
+        return 0
+    unit = normals / np.linalg.norm(normals, axis=1, keepdims=True)
+    return int(np.sum(np.linalg.svd(unit, compute_uv=False) > _ROUNDING))
+
+
+def _sine_to_span(lines: Array, span: Array) -> float:
+    """Return the least sine of unit vectors (m, d) to the span of rows; 1 for parallel rows."""
+    if not len(span):
+        return 1.0
+    # Rows whose normals depend on each other have no common zero, or one of fewer of them.
+    if _rank(span[:, :-1]) < len(span):
+        return 1.0
+    basis = np.linalg.qr(span.T)[0]
+    return float(np.linalg.norm(lines - lines @ basis @ basis.T, axis=1).min())
 
 
 def _smallest_sine(line: Array, others: Array) -> float:

@@ -37,6 +37,7 @@ from .._solve import (
     one_vs_rest_programs,
     refuse_disguised,
     refuse_masked,
+    require_positive,
     require_scale,
     shown,
     solve,
@@ -45,18 +46,19 @@ from .._solve import (
 )
 from .._words import MultiClass, OnInseparable, check_word
 from ..data.arrays import Floats, as_csr
+from ..finite_limits.limit import FitLimit
 from ..limits.formulation import Formulation, Solving
 from ..limits.limit import Limit
 from ..limits.multiclass import MarginLimit, solve_multiclass_svm
 from ..limits.predictors import MulticlassPredictor
-from .ridge import ridge_coefficients
+from .penalty import penalised
 from .rows import ClassWeight, merge_rows, weigh
 
 __all__ = ["InseparableWarning", "LimitClassifier"]
 
 
 class InseparableWarning(UserWarning):
-    """Warning that no coefficients separate the data, so that a ridge regression predicts.
+    """Warning that no coefficients separate the data, so that the limit with weight decay predicts.
 
     Examples
     --------
@@ -76,17 +78,22 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     tol: float
     max_iterations: int | None
     on_inseparable: OnInseparable
+    weight_decay: float
     add_constant: bool
     class_weight: ClassWeight
 
     classes_: NDArray[Any]
     n_features_in_: int
     limits_: tuple[MarginLimit, ...]
+    finite_limits_: tuple[FitLimit | None, ...]
     zeta_: Floats
     _rows: NDArray[np.int64]  # those of positive weight, of all `_n_rows`
     _n_rows: int
-    # The norm of the program of all classes at once, where there is one.
+    # Norm of the penalty that weight decay amounts to, of one score.
+    _decayed_norm: ClassVar[str]
+    # The norm of the program of all classes at once, where there is one; with decay.
     _joint_norm: ClassVar[NormName | None] = None
+    _joint_decayed_norm: ClassVar[str] = ""
     # True where the program takes sparse inputs as they are.
     _takes_sparse: ClassVar[bool] = False
     _merged: NDArray[np.int64]  # which row of the program each of these is
@@ -118,16 +125,47 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             return self._fit_joint(inputs[first], labels[first], gates, settings, merged_costs)
         limits, programs = self._solve(inputs[first], labels[first], gates, settings)
         self._judge(limits)
-        zeta = np.stack(
-            [
-                limit.zeta
-                if _separates(limit)
-                else ridge_coefficients(own, merged_costs).reshape(limit.zeta.shape)
-                for limit, own in zip(limits, programs, strict=True)
-            ]
+        finite = tuple(
+            None
+            if _separates(limit)
+            else self._penalised(inputs[first], own.y, gates, merged_costs, limit.zeta.shape)
+            for limit, own in zip(limits, programs, strict=True)
         )
-        self.limits_, self.zeta_ = limits, zeta if self._several else zeta[0]
+        zetas = [
+            limit.zeta if decayed is None else decayed.zeta
+            for limit, decayed in zip(limits, finite, strict=True)
+        ]
+        self.limits_, self.finite_limits_ = limits, finite
+        self.zeta_ = np.stack(zetas) if self._several else zetas[0]
         return self
+
+    def _penalised(
+        self,
+        inputs: Any,
+        y: Floats,
+        gates: NDArray[np.int64] | None,
+        costs: Floats,
+        shape: tuple[int, ...],
+    ) -> FitLimit:
+        """Return the limit with weight decay, of coefficients of this shape."""
+        joint = y.ndim == 2
+        found = penalised(
+            inputs,
+            y,
+            gates,
+            costs,
+            norm=self._joint_decayed_norm if joint else self._decayed_norm,
+            n_contexts=shape[1] if len(shape) == 3 and not joint else None,
+            weight_decay=self.weight_decay,
+            tol=self.tol,
+        )
+        if found.status is not Status.SOLVED:
+            warnings.warn(
+                f"with weight decay: gap {found.gap:.2g}, {found.advice}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return found
 
     def _fit_joint(
         self,
@@ -148,14 +186,12 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         )  # fmt: skip
         self._judge((limit,))
         zeta: Floats = to_numpy(limit.zeta)
+        finite = None
         if not _separates(limit):
-            program = self._formulation().program(inputs, np.where(labels == 1, 1.0, -1.0), gates)
-            each = [
-                ridge_coefficients(own, costs).reshape(*zeta.shape[:-2], zeta.shape[-1])
-                for own in one_vs_rest_programs(program.design, labels)
-            ]
-            zeta = np.stack(each, axis=-2)
-        self.limits_, self.zeta_ = (limit,), zeta
+            shares = np.eye(len(self.classes_))[labels]
+            finite = self._penalised(_dense(inputs), shares, gates, costs, zeta.shape)
+            zeta = finite.zeta
+        self.limits_, self.finite_limits_, self.zeta_ = (limit,), (finite,), zeta
         return self
 
     def _begin(self) -> Settings:
@@ -164,9 +200,10 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         if self._joint_norm is not None:
             check_word("multi_class", self._multi_class, MultiClass)
         check_parameters(self)
+        require_positive("weight_decay", self.weight_decay)
         settings = Settings(tol=self.tol, max_iterations=self.max_iterations)
         # A fit that fails leaves no earlier answer behind.
-        for name in ("zeta_", "limits_"):
+        for name in ("zeta_", "limits_", "finite_limits_"):
             self.__dict__.pop(name, None)
         return settings
 
@@ -250,7 +287,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             joint: Floats = to_numpy(MulticlassPredictor(self.zeta_)(_dense(inputs), gates))
             return joint
         zetas = self.zeta_ if self._several else self.zeta_[None]
-        # The coefficients are those of the limits but where a ridge regression stands in.
+        # The coefficients are those of the limits but where that with weight decay stands in.
         predictors = [
             replace(limit, zeta=zeta).predictor
             for limit, zeta in zip(self.limits_, zetas, strict=True)
@@ -367,8 +404,8 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
                 raise NotCertified(first)
             verdicts = (self._said(name, limit.status.name) for name, limit in failed.items())
             warnings.warn(
-                f"{', '.join(verdicts)}. Predictions fall back on a ridge "
-                f"regression there; on_inseparable='raise' makes this an error. "
+                f"{', '.join(verdicts)}. Predictions are there those of the limit with a weight "
+                f"decay of {self.weight_decay:g}; on_inseparable='raise' makes this an error. "
                 f"({first.advice})",
                 InseparableWarning,
                 stacklevel=3,

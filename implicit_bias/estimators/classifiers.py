@@ -54,12 +54,14 @@ class LinearLimitClassifier(LimitClassifier):
         Relative duality gap to reach, in (0, 1).
     max_iterations : int or None
         Iterations of each run of the solver; None leaves it to the solver.
-    on_inseparable : {"warn", "raise"}
-        Action of `fit` where no coefficients separate the data. "warn": an `InseparableWarning`,
-        and `zeta_` is the ridge regression of the labels -1 and +1 on the same (gated) inputs, with
-        the penalty 1e-3 of the mean squared norm of these: deterministic, and no limit of anything;
-        `status_`, `dual_` and `limit_` keep what the solver found, its proof included.
-        "raise": `NotCertified`.
+    on_inseparable : {"penalty", "raise"}
+        Action of `fit` where no coefficients separate the data. "penalty": an `InseparableWarning`,
+        and `zeta_` is the limit of training with `weight_decay`, in `finite_limits_`; `status_`,
+        `dual_` and `limit_` keep what the solver found, its proof included. "raise":
+        `NotCertified`.
+    weight_decay : float
+        Positive: lam of ``mean loss + lam / 2 ||zeta||^2``, logistic loss, or jointly softmax. It
+        is that of torch, and scales with the inputs.
     add_constant : bool
         Append the constant 1 to every input, as the last coefficient of `zeta_`. That is the bias,
         and like any other weight it counts in the norm. False: the inputs are complete.
@@ -81,6 +83,8 @@ class LinearLimitClassifier(LimitClassifier):
         Solution and certificate; `limit_` for two classes, or a `MulticlassLimit` jointly. Of rows
         that repeat they have one; then, and where weights are given, their rows are in an order of
         their own.
+    finite_limits_ : tuple of FitLimit or None
+        A program each: the limit with weight decay that predicts in place of it, None elsewhere.
     dual_ : array of float64, shape (n,)
         Multipliers of the rows as passed; equal rows share theirs. (n, K) jointly, of each sample
         over every other class.
@@ -100,9 +104,9 @@ class LinearLimitClassifier(LimitClassifier):
     A positive weight does not move the limit: a loss of weight w falls as w exp(-m) =
     exp(-(m - log w)), the loss of a margin that is shifted by a constant, which growing margins
     leave behind; in the program it does not occur. A weight of 0 leaves its sample out, with
-    `dual_` 0. All others count in two places only: in the ridge regression of data that are
-    not separable, and, those of samples, in what an unfitted gating learns from the data, where
-    its `fit` takes them.
+    `dual_` 0. All others count in two places only: in the limit with weight decay of data that are
+    not separable, as weights of the mean loss, and, those of samples, in what an unfitted gating
+    learns from the data, where its `fit` takes them.
 
     References
     ----------
@@ -122,7 +126,9 @@ class LinearLimitClassifier(LimitClassifier):
     """
 
     _takes_sparse = True
+    _decayed_norm = "ridge"
     _joint_norm = "l2"
+    _joint_decayed_norm = "ridge"
 
     def __init__(
         self,
@@ -130,7 +136,8 @@ class LinearLimitClassifier(LimitClassifier):
         solver: SolverName = "interior-point",
         tol: float = 1e-8,
         max_iterations: int | None = None,
-        on_inseparable: OnInseparable = "warn",
+        on_inseparable: OnInseparable = "penalty",
+        weight_decay: float = 1e-2,
         add_constant: bool = True,
         class_weight: ClassWeight = None,
         multi_class: MultiClass = "one-vs-rest",
@@ -139,6 +146,7 @@ class LinearLimitClassifier(LimitClassifier):
         self.tol = tol
         self.max_iterations = max_iterations
         self.on_inseparable = on_inseparable
+        self.weight_decay = weight_decay
         self.add_constant = add_constant
         self.class_weight = class_weight
         self.multi_class = multi_class
@@ -174,6 +182,7 @@ class _GatedLimitClassifier(LimitClassifier):
 
     gating: Any
     gating_: Any
+    _decayed_norm = "units"
 
     def __init__(
         self,
@@ -182,7 +191,8 @@ class _GatedLimitClassifier(LimitClassifier):
         solver: SolverName = "interior-point",
         tol: float = 1e-8,
         max_iterations: int | None = None,
-        on_inseparable: OnInseparable = "warn",
+        on_inseparable: OnInseparable = "penalty",
+        weight_decay: float = 1e-2,
         add_constant: bool = True,
         class_weight: ClassWeight = None,
     ) -> None:
@@ -191,6 +201,7 @@ class _GatedLimitClassifier(LimitClassifier):
         self.tol = tol
         self.max_iterations = max_iterations
         self.on_inseparable = on_inseparable
+        self.weight_decay = weight_decay
         self.add_constant = add_constant
         self.class_weight = class_weight
 
@@ -245,9 +256,12 @@ class GLNLimitClassifier(_GatedLimitClassifier):
         Relative duality gap to reach, in (0, 1).
     max_iterations : int or None
         Iterations of each run of the solver; None leaves it to the solver.
-    on_inseparable : {"warn", "raise"}
-        Where no coefficients separate the data: "warn" and predict by ridge regression on the same
-        gated inputs, or "raise" `NotCertified`.
+    on_inseparable : {"penalty", "raise"}
+        Where no coefficients separate the data: warn and predict by the limit of training with
+        `weight_decay`, in `finite_limits_`; or "raise" `NotCertified`.
+    weight_decay : float
+        Positive: lam of ``mean logistic loss + lam sum_h ||zeta_h||``, where two layers end whose
+        weights decay by lam.
     add_constant : bool
         Append the constant 1, the bias, to every input.
     class_weight : dict, "balanced" or None
@@ -258,7 +272,8 @@ class GLNLimitClassifier(_GatedLimitClassifier):
     zeta_ : array of float64, shape (H, C, D)
     gating_ : transformer
         The fitted gating.
-    classes_, limit_, limits_, dual_, dual_gap_, status_, support_, n_iter_, n_features_in_
+    classes_, limit_, limits_, finite_limits_, dual_, dual_gap_, status_, support_, n_iter_
+    n_features_in_
         Those of `LinearLimitClassifier`, of this program.
 
     References
@@ -301,9 +316,12 @@ class FReLULimitClassifier(_GatedLimitClassifier):
         Relative duality gap to reach, in (0, 1).
     max_iterations : int or None
         Iterations of each run of the solver; None leaves it to the solver.
-    on_inseparable : {"warn", "raise"}
-        Where no coefficients separate the data: "warn" and predict by ridge regression on the same
-        gated inputs, or "raise" `NotCertified`.
+    on_inseparable : {"penalty", "raise"}
+        Where no coefficients separate the data: warn and predict by the limit of training with
+        `weight_decay`, in `finite_limits_`; or "raise" `NotCertified`.
+    weight_decay : float
+        Positive: lam of ``mean logistic loss + lam sum_h ||zeta_h||``, where two layers end whose
+        weights decay by lam; jointly of softmax, and of nuclear norms.
     add_constant : bool
         Append the constant 1, the bias, to every input.
     class_weight : dict, "balanced" or None
@@ -317,7 +335,8 @@ class FReLULimitClassifier(_GatedLimitClassifier):
     zeta_ : array of float64, shape (H, D)
     gating_ : transformer
         The fitted gating.
-    classes_, limit_, limits_, dual_, dual_gap_, status_, support_, n_iter_, n_features_in_
+    classes_, limit_, limits_, finite_limits_, dual_, dual_gap_, status_, support_, n_iter_
+    n_features_in_
         Those of `LinearLimitClassifier`, of this program.
 
     References
@@ -335,6 +354,7 @@ class FReLULimitClassifier(_GatedLimitClassifier):
     """
 
     _joint_norm = "sum-nuclear"
+    _joint_decayed_norm = "sum-nuclear"
 
     def __init__(
         self,
@@ -343,7 +363,8 @@ class FReLULimitClassifier(_GatedLimitClassifier):
         solver: SolverName = "interior-point",
         tol: float = 1e-8,
         max_iterations: int | None = None,
-        on_inseparable: OnInseparable = "warn",
+        on_inseparable: OnInseparable = "penalty",
+        weight_decay: float = 1e-2,
         add_constant: bool = True,
         class_weight: ClassWeight = None,
         multi_class: MultiClass = "one-vs-rest",
@@ -354,6 +375,7 @@ class FReLULimitClassifier(_GatedLimitClassifier):
             tol=tol,
             max_iterations=max_iterations,
             on_inseparable=on_inseparable,
+            weight_decay=weight_decay,
             add_constant=add_constant,
             class_weight=class_weight,
         )

@@ -111,12 +111,13 @@ def _onto_sum(sizes: Floats, radius: float) -> Floats:
 def _curvature(problem: FitProblem) -> float:
     """Return an upper bound of the loss's curvature along coefficients, by the power method."""
     V = np.random.default_rng(0).normal(size=problem.shape)
+    shares = problem.loss.shares if not problem.several else problem.loss.shares[:, None]
     size = 1.0
     for _ in range(_POWER):
         V = V / np.linalg.norm(V)
-        V = problem.adjoint(problem.scores(V))
+        V = problem.adjoint(problem.scores(V) * shares)
         size = float(np.linalg.norm(V))
         if size == 0:
             return 1.0
-    most = 1.0 if problem.loss is Squared else (0.5 if problem.several else 0.25)
-    return 1.05 * most * size / len(problem.X)
+    most = 1.0 if isinstance(problem.loss, Squared) else (0.5 if problem.several else 0.25)
+    return 1.05 * most * size

@@ -20,7 +20,7 @@ _STAGE, _STAGES = 0.1, 16
 
 
 def solve_ridge(
-    A: Floats, y: Floats, loss: type[MeanLoss], lam: float, start: Floats | None = None
+    A: Floats, y: Floats, loss: MeanLoss, lam: float, start: Floats | None = None
 ) -> tuple[Floats, int]:
     """Minimise ``F(A w) + lam ||w||^2 / 2``; return w and the number of steps.
 
@@ -42,7 +42,7 @@ def solve_ridge(
     return _newton(A, y, loss, w, value, slopes, lambda w, dw: 2.0)
 
 
-def solve_l2_ball(A: Floats, y: Floats, loss: type[MeanLoss], radius: float) -> tuple[Floats, int]:
+def solve_l2_ball(A: Floats, y: Floats, loss: MeanLoss, radius: float) -> tuple[Floats, int]:
     """Minimise ``F(A w)`` over ``||w|| <= radius``: a ridge whose weight makes it so long."""
     size = float(np.linalg.norm(A.T @ loss.multipliers(np.zeros_like(y), y)))
     found, steps = np.zeros(A.shape[1]), 0
@@ -67,7 +67,7 @@ def solve_l2_ball(A: Floats, y: Floats, loss: type[MeanLoss], radius: float) -> 
 
 
 def solve_barrier(
-    A: Floats, y: Floats, loss: type[MeanLoss], lam: float, eps: float
+    A: Floats, y: Floats, loss: MeanLoss, lam: float, eps: float
 ) -> tuple[Floats, int]:
     """Minimise ``F(A w) + (eps/lam) sum(-lam |w| - log(1 - lam |w|))``; return w and steps."""
     largest = float(np.abs(A.T @ loss.multipliers(np.zeros_like(y), y)).max())
@@ -92,7 +92,7 @@ def solve_barrier(
 
 
 def solve_box(
-    A: Floats, y: Floats, loss: type[MeanLoss], radius: float, tol: float = 1e-12
+    A: Floats, y: Floats, loss: MeanLoss, radius: float, tol: float = 1e-12
 ) -> tuple[Floats, int]:
     """Minimise ``F(A w)`` over ``|w_i| <= radius`` by a primal-dual interior point."""
     m = A.shape[1]
@@ -141,7 +141,7 @@ def solve_box(
 def solve_groups(
     A: Floats,
     y: Floats,
-    loss: type[MeanLoss],
+    loss: MeanLoss,
     lam: float,
     group: NDArray[np.int64],
     gap: Callable[[Floats], float],
@@ -205,7 +205,7 @@ def solve_groups(
 def _newton(
     A: Floats,
     y: Floats,
-    loss: type[MeanLoss],
+    loss: MeanLoss,
     w: Floats,
     value: Callable[[Floats], float],
     slopes: Callable[[Floats], tuple[Floats, Floats]],

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._solve import (
+    Norm,
     require_finite,
     require_inputs,
     require_labels,
@@ -17,7 +18,7 @@ from .._solve import (
     require_shape,
     to_numpy,
 )
-from ..data.arrays import ONE_LABEL, Floats
+from ..data.arrays import ONE_LABEL, Floats, checked_weights
 from ..limits.predictors import ContextColumns, count_units
 from .losses import FIT_LOSSES, MeanLoss
 
@@ -46,10 +47,18 @@ class FitProblem:
     columns: Floats
     group: NDArray[np.int64]
     shape: tuple[int, ...]
-    loss: type[MeanLoss]
+    loss: MeanLoss
 
     @classmethod
-    def checked(cls, X: Any, y: Any, gates: Any, loss: str, n_contexts: int | None) -> Self:
+    def checked(
+        cls,
+        X: Any,
+        y: Any,
+        gates: Any,
+        loss: str,
+        n_contexts: int | None,
+        sample_weight: Any = None,
+    ) -> Self:
         """Check the arguments of `solve_fit`.
 
         Raises
@@ -84,7 +93,8 @@ class FitProblem:
             if n_contexts is not None:
                 raise ValueError("`n_contexts` is for one score a sample, and `y` has several")
             shape = (*shape[:-1], targets.shape[1], D)
-        return cls(inputs, targets, columns, group, shape, FIT_LOSSES[loss])
+        mean_loss = FIT_LOSSES[loss](_shares(sample_weight, n))
+        return cls(inputs, targets, columns, group, shape, mean_loss)
 
     @property
     def n_units(self) -> int:
@@ -95,6 +105,12 @@ class FitProblem:
     def several(self) -> bool:
         """True if every sample has several scores."""
         return self.y.ndim == 2
+
+    def in_rows(self, norm: Norm) -> bool:
+        """Return whether a norm is a sum of l2 norms over units, or over all, or over entries."""
+        if norm == Norm.of("l2") or norm == Norm.of("l1"):
+            return True
+        return norm in (Norm.of("units"), Norm.of("rows")) and len(self.shape) in (2, 3)
 
     def scores(self, zeta: Floats) -> Floats:
         """Return the scores (n,) or (n, K)."""
@@ -124,6 +140,17 @@ class FitProblem:
     def unit_norms(self, zeta: Floats) -> Floats:
         """Return the l2 norm of the coefficients of every unit, (H,)."""
         return np.asarray(np.linalg.norm(zeta.reshape(self.n_units, -1), axis=1))
+
+
+def _shares(sample_weight: Any, n: int) -> Floats:
+    """Return what every sample counts in the mean."""
+    if sample_weight is None:
+        return np.full(n, 1 / n)
+    weights = checked_weights(sample_weight, n)
+    if not np.all(weights > 0):
+        raise ValueError("`sample_weight` must be positive: leave samples of weight 0 out")
+    weights = weights / weights.max()
+    return np.asarray(weights / weights.sum())
 
 
 def _targets(y: Any, n: int, loss: str) -> Floats:

@@ -51,13 +51,19 @@ class LeastPotential(LiteralProgram):
 
     @door()
     def literal(
-        self, features: ArrayLike, y: ArrayLike, u0: ArrayLike, v0: ArrayLike | None = None
+        self,
+        features: ArrayLike,
+        y: ArrayLike,
+        u0: ArrayLike,
+        v0: ArrayLike | None = None,
+        *,
+        margin: float | None = None,
     ) -> cvxpy.Problem:
         """State the program in cvxpy, in the variables "p" and "q".
 
         Parameters
         ----------
-        features, y, u0, v0
+        features, y, u0, v0, margin
             As `limits.solve_diagonal` takes them, at depth 2.
 
         Returns
@@ -72,7 +78,7 @@ class LeastPotential(LiteralProgram):
             If an array is malformed, or u0 and v0 are equal up to sign anywhere: a coefficient of
             one sign has no potential of this form.
         """
-        Phi, targets = checked_data(features, y, None)
+        Phi, targets = checked_data(features, y, margin)
         u, v = checked_start(u0, v0, Phi.shape[1], 2)
         sizes = (u + v) ** 2 / 4, (u - v) ** 2 / 4
         if not np.all(np.minimum(*sizes) > 0):
@@ -85,9 +91,12 @@ class LeastPotential(LiteralProgram):
         ]
         offset = float((u**2 + v**2).sum()) / 4
         scores = constant(Phi, "X") @ (parts[0] - parts[1])
+        asked = scores == constant(targets, "y")
+        if margin is not None:
+            asked = cp.multiply(constant(targets, "y"), scores) >= margin
         return cp.Problem(
             cp.Minimize((divergences[0] + divergences[1]) / 2 - offset),
-            [labelled(scores == constant(targets, "y"), "scores")],
+            [labelled(asked, "scores" if margin is None else "margins")],
         )
 
 

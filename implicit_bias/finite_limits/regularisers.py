@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from .._solve import Norm
 from ..data.arrays import Floats
 
-__all__ = ["Ball", "Barrier", "Interpolation", "Penalty", "Regulariser", "Ridge"]
+__all__ = [
+    "Ball",
+    "Barrier",
+    "Interpolation",
+    "Penalty",
+    "Regulariser",
+    "Ridge",
+    "regulariser_of",
+]
 
 
 class Regulariser(ABC):
@@ -32,6 +41,10 @@ class Regulariser(ABC):
     @abstractmethod
     def conjugate(self, V: Floats) -> float:
         """Return R*(V) of a V in its domain."""
+
+    @abstractmethod
+    def in_units(self, xs: float, ys: float) -> Self:
+        """Return R of coefficients in units of ``ys / xs``, its values in those of ``ys^2``."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +67,18 @@ class Penalty(Regulariser):
         """Return 0."""
         return 0.0
 
+    def in_units(self, xs: float, ys: float) -> Self:
+        """Return R in these units."""
+        return replace(self, lam=self.lam / xs / ys)
+
 
 @dataclass(frozen=True)
 class Interpolation(Penalty):
     """``N(B)`` over interpolating coefficients: the penalty of weight 1 with F an equality."""
+
+    def in_units(self, xs: float, ys: float) -> Self:
+        """Return R in these units."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -73,6 +94,10 @@ class Ridge(Regulariser):
     def conjugate(self, V: Floats) -> float:
         """Return ``||V||^2 / (2 lam)``."""
         return float(np.sum((V / math.sqrt(self.lam)) ** 2)) / 2
+
+    def in_units(self, xs: float, ys: float) -> Self:
+        """Return R in these units."""
+        return replace(self, lam=self.lam / xs / xs)
 
 
 @dataclass(frozen=True)
@@ -94,6 +119,10 @@ class Ball(Regulariser):
     def conjugate(self, V: Floats) -> float:
         """Return ``radius N*(V)``."""
         return self.radius * float(self.norm.dual.value(V))
+
+    def in_units(self, xs: float, ys: float) -> Self:
+        """Return R in these units."""
+        return replace(self, radius=self.radius * (xs / ys))
 
 
 @dataclass(frozen=True)
@@ -122,3 +151,23 @@ class Barrier(Regulariser):
         """Return the sum over the entries of V."""
         v = np.abs(V)
         return float(np.sum(v - self.eps * np.log1p(v / self.eps))) / self.lam
+
+    def in_units(self, xs: float, ys: float) -> Self:
+        """Return R in these units."""
+        return replace(self, lam=self.lam * (ys / xs), eps=self.eps / xs / ys)
+
+
+def regulariser_of(
+    norm: str, penalty: float | None, radius: float | None, eps: float | None
+) -> Regulariser:
+    """Return the regulariser that a limit names."""
+    if norm == "adamw" and penalty is not None and eps is not None:
+        return Barrier(penalty, eps)
+    if norm == "ridge" and penalty is not None:
+        return Ridge(penalty)
+    own = Norm.of(norm)  # type: ignore[arg-type]
+    if penalty is not None:
+        return Penalty(own, penalty)
+    if radius is not None:
+        return Ball(own, radius)
+    return Interpolation(own, 1.0)

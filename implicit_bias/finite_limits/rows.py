@@ -38,7 +38,7 @@ class RowsProgram:
     columns: Floats
     group: NDArray[np.int64]
     y: Floats
-    loss: type[MeanLoss] | None
+    loss: MeanLoss | None
     lam: float
 
     def products(self, r: Floats) -> Floats:
@@ -57,32 +57,38 @@ class RowsProgram:
         """Return the scores at which the loss has the slopes -r."""
         if self.loss is None:
             return self.y
-        if self.loss is Logistic:
-            q = len(r) * self.y * r
+        if isinstance(self.loss, Logistic):
+            q = self.y * r / self.loss.shares
             return np.asarray(self.y * (np.log1p(-q) - np.log(q)))
-        return self.y - len(r) * r
+        return self.y - r / self.loss.shares
 
     def stiffness(self, r: Floats) -> Floats:
         """Return minus the derivative of `wanted`, (n,)."""
-        n = len(r)
         if self.loss is None:
-            return np.zeros(n)
-        if self.loss is Logistic:
-            q = n * self.y * r
-            return np.asarray(n / (q * (1 - q)))
-        return np.full(n, float(n))
+            return np.zeros(len(r))
+        if isinstance(self.loss, Logistic):
+            q = self.y * r / self.loss.shares
+            return np.asarray(1 / (self.loss.shares * q * (1 - q)))
+        return np.asarray(1 / self.loss.shares)
+
+    def is_inside(self, r: Floats) -> bool:
+        """Return whether the loss has finite slopes at r."""
+        if not isinstance(self.loss, Logistic):
+            return True
+        q = self.y * r / self.loss.shares
+        return bool(np.all(q > 0) and np.all(q < 1))
 
     def room(self, r: Floats, dr: Floats) -> float:
         """Return the longest step along dr that keeps r in the domain of the loss."""
-        if self.loss is not Logistic:
+        if not isinstance(self.loss, Logistic):
             return np.inf
-        q, dq = len(r) * self.y * r, len(r) * self.y * dr
+        shares = self.loss.shares
+        q, dq = self.y * r / shares, self.y * dr / shares
         return min(_edge(q, dq), _edge(1 - q, -dq))
 
     def start(self) -> Floats:
         """Return multipliers well inside."""
-        scale = len(self.y) if self.loss is not None else 1
-        r = self.y / (2 * scale)
+        r = self.y / 2 if self.loss is None else self.y * self.loss.shares / 2
         largest = np.sqrt(np.max(self.products(r).T @ r))
         return np.asarray(r * min(1.0, self.lam / (2 * largest)) if largest > 0 else r)
 
@@ -135,6 +141,8 @@ def solve_rows(
         if found < best[0]:
             best = (found, r, t)
         if found <= tol or (stalls >= 12 and best[0] < 1e-6) or stalls >= 40:
+            break
+        if not program.is_inside(r):  # rounding: weights of samples that are far apart
             break
         system = _System(program, r, t, s)
         mu = float(np.mean(t * s))
@@ -203,9 +211,10 @@ def _factored(matrix: Floats) -> tuple[Floats, bool]:
 def _inside(program: RowsProgram, start: Floats) -> Floats:
     """Return multipliers near `start` that are strictly inside."""
     r = np.array(start)
-    if program.loss is Logistic:
-        q = np.clip(len(r) * program.y * r, 1e-300, 1 - 1e-9)
-        r = program.y * q / len(r)
+    if isinstance(program.loss, Logistic):
+        shares = program.loss.shares
+        q = np.clip(program.y * r / shares, 1e-300, 1 - 1e-9)
+        r = program.y * q * shares
     largest = float(np.sqrt(np.max(program.products(r).T @ r)))
     return r * min(1.0, 0.9 * program.lam / largest) if largest > 0 else r
 

@@ -7,10 +7,10 @@ from .._solve import certify_constrained as certify_constrained
 from ..finite_limits.diagonal import DiagonalLimit as DiagonalLimit
 from ..finite_limits.diagonal import solve_diagonal as solve_diagonal
 from ..finite_limits.effective_start import EffectiveStart as EffectiveStart
-from ..finite_limits.fit import FitLimit as FitLimit
 from ..finite_limits.fit import solve_adamw as solve_adamw
 from ..finite_limits.fit import solve_fit as solve_fit
 from ..finite_limits.fit import solve_fit_path as solve_fit_path
+from ..finite_limits.limit import FitLimit as FitLimit
 from ..kernels.margin import KernelLimit as KernelLimit
 from ..local_limits.limit import LocalLimit as LocalLimit
 from ..local_limits.limit import same_limit as same_limit

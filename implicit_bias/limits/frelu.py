@@ -123,10 +123,11 @@ class SVMFReLU(NormedFormulation[FReLULimit]):
         X, g = constant(program.design.X, "X"), constant(program.design.Z, "g")
         zeta = cp.Variable((g.shape[1], X.shape[1]), name="zeta")
         scores = cp.sum(cp.multiply(g, X @ zeta.T), axis=1)  # sum_h g[n, h] <zeta[h], x[n]>
-        norm = cp.sum(cp.norm(zeta, 2, axis=1))
+        norm: cvxpy.Expression = cp.sum(cp.norm(zeta, 2, axis=1))
+        stated: list[cvxpy.Constraint] = []
         if not self.is_own:
-            norm = self._stated([zeta[[h], :] for h in range(g.shape[1])])
-        return max_margin(norm, program.y, scores)
+            norm, stated = self._stated([zeta[[h], :] for h in range(g.shape[1])])
+        return max_margin(norm, program.y, scores, stated)
 
 
 @door(norm=anything)
@@ -156,8 +157,9 @@ def solve_frelu_svm(
     norm : str or Norm
         Of zeta (H, D): "rows", gradient descent on both layers; "linf", sign descent, Signum or
         Adam without its constant on both; "spectral", Muon on the first layer and any of these on
-        the second; "l2", gradient descent on the first and these on the second. Margins reach the
-        optimum's at best: training is known to reach points of first order (KKT) alone.
+        the second; "muon", Muon on both; "l2", gradient descent on the first and Adam or signs on
+        the second. Margins reach the optimum's at best: training is known to reach points of first
+        order (KKT) alone.
     **solving
         `solver`, `tol`, `max_iterations`, `progress`, `threads`: see `Solving`.
 

@@ -183,7 +183,8 @@ class JointMargin(LiteralProgram):
         norm = Norm.of(self.norm)
         if Z is None and norm.blocks == "units":
             blocks = [W[[k], :] for k in range(K)]
-        return cp.Problem(cp.Minimize(norm_expression(norm, blocks)), margins)
+        objective, stated = norm_expression(norm, blocks)
+        return cp.Problem(cp.Minimize(objective), margins + stated)
 
     def _checked(
         self, features: Any, labels: Any, gates: Any

@@ -22,6 +22,7 @@ from .._solve import (
     Solution,
     Status,
     array_namespace,
+    as_float64,
     support_vectors,
     to_numpy,
 )
@@ -260,10 +261,15 @@ class UnitsLimit(Limit):
             w1[h] = zeta[h] / sqrt(||zeta[h]||),  w2[h] = sqrt(||zeta[h]||),
 
         so that ||w1||^2 + ||w2||^2 = 2 sum_h ||zeta[h]||. Units with zeta[h] = 0 get zeros.
-        In another norm than the sum over units the second layer is measured by its largest entry:
-        ``w1 = zeta`` and ones.
+        In the norm "muon" both layers have the same spectral norm, the root of the limit's. In
+        others than these the second layer is measured by its largest entry: ``w1 = zeta`` and ones.
         """
         xp = array_namespace(self.zeta)
+        if self.norm == "muon":
+            rows = to_numpy(self.zeta).reshape(len(self.unit_norms), -1)
+            a, W = Norm.of(self.norm).factors(rows)
+            w1 = xp.reshape(as_float64(W, like=self.zeta), tuple(self.zeta.shape))
+            return w1, as_float64(a, like=self.zeta)
         if not self._sums_units():
             return self.zeta, xp.ones_like(self.unit_norms)
         roots = xp.sqrt(self.unit_norms)

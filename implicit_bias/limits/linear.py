@@ -208,10 +208,11 @@ class HardMarginSVM(NormedFormulation[LinearLimit]):
         inputs = program.design.X
         X = constant(inputs.toarray() if hasattr(inputs, "toarray") else inputs, "X")
         b = cp.Variable(X.shape[1], name="b")
-        norm = cp.norm(b, 2)
+        norm: cvxpy.Expression = cp.norm(b, 2)
+        stated: list[cvxpy.Constraint] = []
         if not self.is_own:
-            norm = self._stated([cp.reshape(b, (1, X.shape[1]), order="C")])
-        return max_margin(norm, program.y, X @ b)
+            norm, stated = self._stated([cp.reshape(b, (1, X.shape[1]), order="C")])
+        return max_margin(norm, program.y, X @ b, stated)
 
 
 @overload

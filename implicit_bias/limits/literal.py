@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -66,8 +67,13 @@ def labelled(constraint: cvxpy.Constraint, name: str) -> cvxpy.Constraint:
     return constraint.set_label(name) if hasattr(constraint, "set_label") else constraint
 
 
-def max_margin(norm: cvxpy.Expression, y: Array, scores: cvxpy.Expression) -> cvxpy.Problem:
-    """Minimise a norm subject to margins ``y[n] * scores[n]`` of at least 1."""
+def max_margin(
+    norm: cvxpy.Expression,
+    y: Array,
+    scores: cvxpy.Expression,
+    stated: Sequence[cvxpy.Constraint] = (),
+) -> cvxpy.Problem:
+    """Minimise a norm subject to margins ``y[n] * scores[n]`` of at least 1, and what states it."""
     cp = cvxpy_module()
     margins = cp.multiply(constant(y, "y"), scores)
-    return cp.Problem(cp.Minimize(norm), [labelled(margins >= 1, "margins")])
+    return cp.Problem(cp.Minimize(norm), [labelled(margins >= 1, "margins"), *stated])

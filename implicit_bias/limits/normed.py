@@ -124,8 +124,10 @@ class NormedFormulation(Formulation[LimitT]):
             solver=found.solver,
         )
 
-    def _stated(self, units: list[cvxpy.Expression]) -> cvxpy.Expression:
-        """State the norm of coefficients, one row vector a unit, in cvxpy."""
+    def _stated(
+        self, units: list[cvxpy.Expression]
+    ) -> tuple[cvxpy.Expression, list[cvxpy.Constraint]]:
+        """State the norm of coefficients, one row vector a unit, in cvxpy, with its constraints."""
         norm = Norm.of(self.norm)
         if norm.blocks == "units":
             return norm_expression(norm, units)

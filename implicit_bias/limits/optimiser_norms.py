@@ -28,7 +28,6 @@ from .._words import WeightNorm
 __all__ = [
     "INDUCED",
     "InducedNorm",
-    "both_spectral_dual",
     "coefficient_program",
     "solve_in_norm",
 ]
@@ -38,12 +37,9 @@ LayerNorms = tuple[WeightNorm, WeightNorm]
 # "columns": one layer behind gates, a row a gate.
 Form = Literal["one layer", "columns", "linear layers", "gated layer"]
 
-# Rounds of the multiplicative update of t: 500 reach seven digits, these two or three.
-ROUNDS = 15
-# Coefficients of a program in the spectral norm that is solved: 1,300 take ten seconds and more.
-MOST_SPECTRAL = 600
-# What rounding of a singular value decomposition may take from a bound, far below its digits.
-ROUNDING = 1e-9
+# Coefficients of a program in a norm of matrices that is solved: 1,300 take two seconds, and
+# 2,000 seven.
+MOST_OF_MATRICES = 2_000
 
 
 @dataclass(frozen=True)
@@ -53,27 +49,24 @@ class InducedNorm:
     Attributes
     ----------
     norm : str
-        Of the coefficients as a matrix with a row a unit, as `Norm.of` takes it; "both-spectral"
-        for spectral norms on both layers of a gated network, which is none of these.
+        Of the coefficients as a matrix with a row a unit, as `Norm.of` takes it.
     exact : bool
         False where the program in this norm only bounds the problem in the weights from below.
     proof : str
     """
 
-    norm: NormName | Literal["both-spectral"]
+    norm: NormName
     exact: bool
     proof: str
 
     @property
     def described(self) -> str:
         """The norm in a few words."""
-        words = {"rows": "sum of the units' l2 norms", "both-spectral": "spectral on both layers"}
+        words = {"rows": "sum of the units' l2 norms", "muon": "spectral norms of both layers"}
         return words.get(self.norm, f"{self.norm} norm of the coefficients")
 
     def dual_above(self, V: Array) -> float:
         """Return an upper bound of the dual norm of V (H, Q)."""
-        if self.norm == "both-spectral":
-            return both_spectral_dual(V)
         return Norm.of(self.norm).dual.above(V)
 
     def value_above(self, zeta: Array, layers: float) -> float:
@@ -83,9 +76,10 @@ class InducedNorm:
         ----------
         zeta : (H, Q) array
         layers : float
-            Product of the layers' norms, which the norm of the coefficients is no larger than.
+            Product of the layers' norms, which the norm of the coefficients is no larger than, and
+            which stands for "muon": it costs nothing along training.
         """
-        if self.norm == "both-spectral":
+        if self.norm == "muon":
             return layers
         return Norm.of(self.norm).above(zeta)
 
@@ -126,7 +120,7 @@ INDUCED: Mapping[Form, Mapping[LayerNorms, InducedNorm]] = MappingProxyType(
             ("linf", "linf"): InducedNorm("linf", True, _BALL),
             ("spectral", "linf"): InducedNorm("spectral", True, _BALL),
             ("spectral", "spectral"): InducedNorm(
-                "both-spectral",
+                "muon",
                 True,
                 "zeta' diag(1/t) zeta <= I for some t of sum 1: a Schur complement, convex",
             ),
@@ -136,33 +130,6 @@ INDUCED: Mapping[Form, Mapping[LayerNorms, InducedNorm]] = MappingProxyType(
         },
     }
 )
-
-
-def both_spectral_dual(V: Array, rounds: int = ROUNDS) -> float:
-    r"""Return an upper bound of the dual norm of spectral norms on both layers of a gated network.
-
-    The norm is the least s with :math:`\zeta' \mathrm{diag}(1/t) \zeta \le s I`, t in the simplex,
-    and its dual :math:`\max_t h(t)`, :math:`h(t) = \mathrm{tr} (V' \mathrm{diag}(t) V)^{1/2}`,
-    concave and of degree 1/2: so it is at most :math:`h(t)/2 + \max_h \partial h / \partial t_h`
-    for any positive t. Multiplicative steps of t bring that down.
-
-    Parameters
-    ----------
-    V : (H, Q) array
-    rounds : int
-    """
-    live = np.linalg.norm(V, axis=1) > 0
-    V = V[live]
-    if len(V) == 0:
-        return 0.0
-    t, least = np.full(len(V), 1 / len(V)), np.inf
-    for _ in range(rounds):
-        U, s, _ = np.linalg.svd(np.sqrt(t)[:, None] * V, full_matrices=False)
-        slopes = 0.5 * (U**2 @ s) / t
-        least = min(least, float(s.sum() / 2 + slopes.max()))
-        t = np.maximum(t * slopes, 1e-12 * (t * slopes).max())
-        t = t / t.sum()
-    return least * (1 + ROUNDING)
 
 
 def coefficient_program(program: MaxMarginProgram, n_units: int) -> GatedRows:
@@ -181,10 +148,8 @@ def coefficient_program(program: MaxMarginProgram, n_units: int) -> GatedRows:
 
 def solve_in_norm(image: GatedRows, induced: InducedNorm) -> NormSolution | None:
     """Solve the program in an induced norm; None where nothing but bounds is at hand quickly."""
-    if induced.norm == "both-spectral":
-        return None
     norm = Norm.of(induced.norm)
-    if norm.inside == "spectral" and image.shape[0] * image.shape[1] > MOST_SPECTRAL:
+    if norm.inside == "spectral" and image.shape[0] * image.shape[1] > MOST_OF_MATRICES:
         return None
     program = NormProgram(image, norm)
     if norm.blocks == "entries":

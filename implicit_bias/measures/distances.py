@@ -26,6 +26,7 @@ from .scalars import (
     agreement,
     dead_units,
     error_rate,
+    every_margin,
     kkt_where_separated,
     margin_ratio,
     network_norm,
@@ -169,7 +170,7 @@ class Distances:
         if self._limit is not None:
             values |= self._beside_the_limit(self._limit, network, train.y, known, margins)
         if self._own is not None:
-            values |= self._in_own_norm(self._own, network, margins)
+            values |= self._in_own_norm(self._own, network, train.y, known)
         trained = placed_scores(network, val)
         if self._predicted is not None:
             # Limits in other norms need not be unique: their margins compare, their scores do not.
@@ -244,17 +245,20 @@ class Distances:
             "zeta_cosine": zeta_cosine(limit, network),
         }
 
-    def _in_own_norm(self, own: OwnNorm, network: torch.nn.Module, margins: Array) -> Values:
+    def _in_own_norm(
+        self, own: OwnNorm, network: torch.nn.Module, y: torch.Tensor, known: Array
+    ) -> Values:
         import torch
 
-        bound = own.largest_margin(margins)
-        self._largest_margin = min(self._largest_margin, bound)
+        margins = every_margin(to_numpy(y.double()), known)
+        self._largest_margin = min(self._largest_margin, own.largest_margin(margins))
         smallest, size = float(margins.min()), own.value(network)
         certified = smallest / size / self._largest_margin if size > 0 else math.nan
         if own.limit:
             return {"certified_ratio": certified}
         lower = max(own.lower, 1 / self._largest_margin)
-        log_sum = float(log_mean_loss(torch.tensor(margins), self._loss)) + math.log(len(margins))
+        of_loss = loss_margins(torch.tensor(known), y.double().cpu())
+        log_sum = float(log_mean_loss(of_loss, self._loss)) + math.log(len(of_loss))
         return {
             "certified_ratio": certified,
             "margin_ratio": own.ratio(smallest, network, lower),

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from .._solve import Norm
-from ..training.steepest_steps import dual_norms, norms_of, steepest
+from ..training.steepest_steps import dual_norms, norm_of_weights, norms_of, steepest
 
 __all__ = ["LayerNorms", "Ratio", "kkt_ratio", "ratio_of_fit"]
 
@@ -66,7 +66,7 @@ class LayerNorms:
                 f"`norm` must have a norm for each of the trained weights {', '.join(weights)}, "
                 f"got {', '.join(map(str, norm)) or 'none'}"
             )
-        return cls(shapes, [Norm.of(norm[name]) for name in weights])
+        return cls(shapes, [norm_of_weights(norm[name]) for name in weights])
 
     def value(self, u: Tensor) -> float:
         """Return the norm of a vector of all weights (P,)."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import GatedRows, Norm, to_numpy
+from .._solve import GatedRows, Norm, RelativeMargins, to_numpy
 from .._words import WeightNorm
 from ..limits.optimiser_norms import InducedNorm
 from .scalars import network_zeta
@@ -34,8 +34,8 @@ class OwnNorm:
     Attributes
     ----------
     induced : InducedNorm
-    image : GatedRows
-        Margins of coefficients (H, Q).
+    image : GatedRows or RelativeMargins
+        Margins of coefficients (H, Q), or relative ones of K classes.
     layers : pair of str
         Norms on the layers: of all but the last, and of the last.
     lower : float
@@ -47,7 +47,7 @@ class OwnNorm:
     """
 
     induced: InducedNorm
-    image: GatedRows
+    image: GatedRows | RelativeMargins
     layers: tuple[WeightNorm, WeightNorm]
     lower: float = 0.0
     upper: float = math.inf
@@ -73,8 +73,9 @@ class OwnNorm:
 
         Parameters
         ----------
-        margins : (n,) array
-            Of a network on the training sample, which weigh its samples by exp(-b m).
+        margins : (m,) array
+            Of a network on the training sample, which weigh its samples by exp(-b m); of K classes
+            those of all pairs of a sample and another class.
         """
         least = math.inf
         for b in TEMPERATURES:

@@ -35,6 +35,7 @@ __all__ = [
     "cosine",
     "dead_units",
     "error_rate",
+    "every_margin",
     "kkt_where_separated",
     "margin_ratio",
     "network_norm",
@@ -198,6 +199,14 @@ def sample_margins(y: Array, scores: Array) -> Array:
     own = (y * scores).sum(axis=1)
     least: Array = own - np.where(y > 0, -np.inf, scores).max(axis=1)
     return least
+
+
+def every_margin(y: Array, scores: Array) -> Array:
+    """Margins (n,) of labels (n,), or of rows (n, K) those (n (K - 1),) over every other class."""
+    if y.ndim == 1:
+        return y * scores
+    own = (y * scores).sum(axis=1, keepdims=True)
+    return np.asarray((own - scores)[y == 0])
 
 
 def score_cosine(a: Array, b: Array) -> float:

@@ -22,5 +22,6 @@ from .relu_mean import GDLN as GDLN
 from .relu_mean import ReLUMean as ReLUMean
 from .shallow_gln import ColumnGLN as ColumnGLN
 from .shallow_gln import ShallowGLN as ShallowGLN
+from .soft_dgn import SoftDGN as SoftDGN
 from .student import LinearStudent as LinearStudent
 from .weights import Starting as Starting

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._doors import door
+from .drawn import balanced_diagonal
 from .protocols import check_inputs
 from .weights import Start, Starting, as_tensor, copy_weights
 
@@ -102,5 +103,4 @@ def _draw(init: str, n_features: int, rng: torch.Generator) -> list[Tensor]:
     if init == "kaiming":
         both = torch.randn(2, n_features, generator=rng, dtype=torch.float64)
         return [both[0], both[1]]
-    u = torch.full((n_features,), 2**0.5, dtype=torch.float64)
-    return [u, torch.zeros_like(u)]
+    return [torch.from_numpy(weights) for weights in balanced_diagonal(n_features)]

@@ -1,6 +1,5 @@
 """Networks of one hidden layer whose score is the mean of its units, gated or rectified."""
 
-import math
 from typing import Self
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._doors import door
+from .drawn import averaged_units
 from .protocols import check_inputs, check_start, check_tensor
 from .weights import as_tensor, copy_weights
 
@@ -34,8 +34,7 @@ class _UnitMean(torch.nn.Module):
         super().__init__()
         sizes = {"n_inputs": n_inputs, "n_units": n_units}
         check_start(sizes, init_scale, device=device, zero=True)
-        draw = np.random.default_rng(random_state).standard_normal((n_units, n_inputs))
-        weights = torch.from_numpy(draw * (init_scale / math.sqrt(n_inputs)))
+        weights = torch.from_numpy(averaged_units(n_units, n_inputs, init_scale, random_state))
         self.w = torch.nn.Parameter(weights.to(device=device, dtype=dtype))
 
     @classmethod

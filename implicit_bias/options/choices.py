@@ -95,7 +95,7 @@ class _PlainChoices(TypedDict, total=False):
     label: str | None
     learning_rate: float | Sequence[float] | Literal["auto"] | None
     length_scales: float | Sequence[float] | None
-    loss: Literal["logistic", "exponential"]
+    loss: Literal["logistic", "exponential", "squared"]
     momentum: float
     n_labelled: int | None
     n_train: int | None

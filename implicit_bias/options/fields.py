@@ -273,16 +273,21 @@ class TrainerOptions(ScheduleOptions):
         choices=tuple(sorted(words(MarginTrainer))),
         joined=True,
     )
-    loss: MarginLoss = option("logistic", "Loss of a margin.")
+    loss: str = option("logistic", "Loss of a margin.", choices=words(MarginLoss))
     momentum: float = option(
         0.0, "Momentum of the trainers constant, normalised, sign, spectral and coordinate."
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecayOptions(Options):
-    """Weight decay, which makes limits finite."""
+class DecayOptions(TrainerOptions):
+    """Gradient methods with weight decay, which makes limits finite."""
 
+    loss: str = option(
+        "logistic",
+        "Loss of a margin; with weight decay also squared, (f - y)^2 / 2 of the labels -1 and +1.",
+        choices=(*words(MarginLoss), "squared"),
+    )
     weight_decay: float = option(
         0.0,
         "Decay lam of all weights, lam ||w||^2 / 2 in the loss; makes the limit finite.",
@@ -308,6 +313,10 @@ DECAYED: Mapping[tuple[str, Any], Mapping[str, Any]] = {
     ("weight_decay", Positive()): {
         "trainer": "constant", "batch_size": 0, "steps": (20000,), "learning_rate": (0.1,),
         "momentum": 0.98,
+    },
+    ("loss", "squared"): {  # of larger curvature
+        "trainer": "constant", "batch_size": 0, "steps": (20000,), "learning_rate": (0.01,),
+        "momentum": 0.99,
     },
     ("decoupled", Positive()): {
         "trainer": "sign", "steps": (20000,), "learning_rate": (), "momentum": 0.9,

@@ -1,7 +1,6 @@
 """Names of `implicit_bias.runs`, with the modules that they are loaded from."""
 
 from ..limits.optimiser_norms import INDUCED as INDUCED
-from ..limits.optimiser_norms import both_spectral_dual as both_spectral_dual
 from .gathering import gather as gather
 from .label_agreement import agreement_ahead as agreement_ahead
 from .model import Holds as Holds

@@ -12,7 +12,7 @@ import numpy as np
 from .._solve import to_numpy
 from ..data.arrays import Floats
 from ..data.sample import Sample
-from ..finite_limits.fit import FitLimit
+from ..finite_limits.limit import FitLimit
 from ..measures.scalars import agreement
 from ..quantities.measured import Measured, part, quantity
 

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ..data.sample import Sample
-from ..finite_limits.fit import FitLimit, solve_fit
+from ..finite_limits.fit import solve_fit
+from ..finite_limits.limit import FitLimit
 from ..finite_limits.program import WeightDecay
 from ..limits.architecture import Architecture
 from ..limits.optimiser_norms import INDUCED, Form, LayerNorms
@@ -126,8 +127,10 @@ def decay_program(options: Any, layers: Architecture) -> DecayProgram:
         If no convex program is known, with what has one.
     """
     lam = float(options.weight_decay)
-    if options.loss != "logistic":
-        raise ValueError(f"`loss` {options.loss!r} with weight decay is not solved: take logistic")
+    if options.loss not in ("logistic", "squared"):
+        raise ValueError(
+            f"`loss` {options.loss!r} with weight decay is not solved: take logistic or squared"
+        )
     if layers.depth > 2:
         raise ValueError(
             f"`depth` {layers.depth} with weight decay has no convex form: take depth 2, or none"

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._solve import MaxMarginProgram, Status, to_numpy
 from ..drawing.figures import Panel
-from ..finite_limits.fit import FitLimit
+from ..finite_limits.limit import FitLimit
 from ..limits.limit import Limit
 from ..quantities.table import lines
 from ..reports.finding import Assumption, Finding, Side, Table
@@ -37,11 +37,16 @@ def decays(options: Any) -> bool:
     Raises
     ------
     ValueError
-        If they ask for decoupled decay, and for none.
+        If they ask for decoupled decay or the squared loss, and for no decay.
     """
     found = bool(getattr(options, "weight_decay", 0.0))
     if not found and getattr(options, "decoupled", False):
         raise ValueError("`decoupled` is a form of weight decay: give `--weight-decay`")
+    if not found and options.loss == "squared":
+        raise ValueError(
+            "`loss` 'squared' has a program with weight decay alone: give `--weight-decay`, or "
+            "take `diagonal` or `gdln`, whose limits are those of the squared loss"
+        )
     return found
 
 

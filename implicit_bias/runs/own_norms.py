@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..limits.limit import Limit
-from ..limits.optimiser_norms import coefficient_program, solve_in_norm
+from .._solve import Certificate
+from ..limits.multiclass import MarginLimit
+from ..limits.optimiser_norms import InducedNorm, coefficient_program, solve_in_norm
 from ..measures.own_norm import OwnNorm
 from ..quantities.table import lines
 from ..reports.finding import Finding, Table
 from ..training.catalogue import get_trainer
-from .parts import Parts
+from .parts import JointParts, Parts
 from .setup import SampleSetup
 
 if TYPE_CHECKING:
@@ -26,39 +27,79 @@ __all__ = ["norms_finding", "own_norms"]
 
 
 def own_norms(
-    setup: SampleSetup, trainers: Sequence[str], parts: Parts, limit: Limit
+    setup: SampleSetup, trainers: Sequence[str], parts: Parts | JointParts, limit: MarginLimit
 ) -> dict[str, OwnNorm]:
     """Return the program of each trainer in its own norm; none where no table names one.
 
-    That of gradient descent is the limit of the run; others are solved where that is quick, and
-    bounded by the weights of the loss where it is not.
+    That of the run's limit is known; others are solved where that is quick, and bounded by the
+    weights of the loss where it is not.
     """
+    if isinstance(parts, JointParts):
+        return _of_classes(setup, trainers, parts, limit)
     if parts.architecture is None:
         return {}
     program = parts.formulation.program(*setup.train)
     n_units = int(limit.zeta.shape[0]) if limit.zeta.ndim > 1 else 1
     image = coefficient_program(program, n_units)
-    known: dict[str, OwnNorm] = {}
+
+    def solve(own: OwnNorm) -> Certificate | None:
+        solution = solve_in_norm(image, own.induced)
+        return None if solution is None else solution.certificate
+
+    found: dict[str, OwnNorm] = {}
     for trainer in trainers:
         norms = get_trainer(trainer).norms
         induced = parts.architecture.induced(norms)
-        if induced is None:
-            continue
-        own = OwnNorm(induced, image, norms)
-        # The spectral norm of a row is its l2 norm.
-        if own.euclidean or (n_units == 1 and own.induced.norm in ("l2", "spectral")):
-            bounds = float(limit.dual_objective), float(limit.objective)
-            known[trainer] = replace(own, lower=bounds[0], upper=bounds[1], limit=True)
-            continue
+        if induced is not None:
+            own = OwnNorm(induced, image, norms)
+            # The spectral norm of a row is its l2 norm.
+            row = n_units == 1 and induced.norm in ("l2", "spectral")
+            found[trainer] = replace(own, limit=own.euclidean or row)
+    return _solved(setup, found, limit, solve)
+
+
+def _of_classes(
+    setup: SampleSetup, trainers: Sequence[str], parts: JointParts, limit: MarginLimit
+) -> dict[str, OwnNorm]:
+    """Return the program of each trainer of a network of K outputs."""
+    image, n_classes = parts.image(setup.train), int(setup.train.y.shape[1])
+    found: dict[str, OwnNorm] = {}
+    for trainer in trainers:
+        known = parts.of(trainer, n_classes)
+        own = OwnNorm(
+            InducedNorm(known.norm, known.exact, known.source), image, get_trainer(trainer).norms
+        )
+        found[trainer] = replace(own, limit=known.norm == parts.main.norm)
+
+    def solve(own: OwnNorm) -> Certificate | None:
+        options = setup.options
+        return parts.solve(
+            setup.train, solver=options.solver, tol=options.tol, norm=own.induced.norm
+        ).certificate
+
+    return _solved(setup, found, limit, solve)
+
+
+def _solved(
+    setup: SampleSetup,
+    found: Mapping[str, OwnNorm],
+    limit: MarginLimit,
+    solve: Callable[[OwnNorm], Certificate | None],
+) -> dict[str, OwnNorm]:
+    """Return the programs with the bounds of their optima, each norm's solved once."""
+    known: dict[str, OwnNorm] = {}
+    for trainer, own in found.items():
         alike = [one for one in known.values() if one.induced.norm == own.induced.norm]
-        if alike:
-            known[trainer] = replace(own, lower=alike[0].lower, upper=alike[0].upper)
-            continue
-        setup.progress.stage(f"solving the program of {trainer}: {own.induced.described}")
-        solution = solve_in_norm(image, own.induced)
-        if solution is not None:
-            proved = solution.certificate
-            own = replace(own, lower=proved.dual_objective, upper=proved.objective)
+        if own.limit:
+            bounds = float(limit.dual_objective), float(limit.objective)
+            own = replace(own, lower=bounds[0], upper=bounds[1])
+        elif alike:
+            own = replace(own, lower=alike[0].lower, upper=alike[0].upper)
+        else:
+            setup.progress.stage(f"solving the program of {trainer}: {own.induced.described}")
+            proved = solve(own)
+            if proved is not None:
+                own = replace(own, lower=proved.dual_objective, upper=proved.objective)
         known[trainer] = own
     return known
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._solve import MaxMarginProgram, SolverName
+from .._solve import MaxMarginProgram, NormName, RelativeMargins, SolverName
 from ..data.sample import Sample
 from ..limits.architecture import Architecture
 from ..limits.class_norms import InducedOfClasses
@@ -14,7 +14,6 @@ from ..limits.formulation import Formulation, Solving, solve_program
 from ..limits.joint_margin import JointMargin
 from ..limits.limit import Limit
 from ..limits.multiclass import MulticlassLimit, solve_multiclass_svm
-from ..limits.optimiser_norms import LayerNorms
 from ..training.catalogue import get_trainer
 
 if TYPE_CHECKING:
@@ -48,24 +47,30 @@ class JointParts:
     Attributes
     ----------
     architecture : Architecture
-    norms : pair of str
-        Norms of the layers in which its trainers go steepest.
-    induced : InducedOfClasses
-        The norm of the program that they induce, and what is known of it.
+    induced : mapping of trainer to InducedOfClasses
+        The norm of the program that each trainer induces, and what is known of it.
+    trainer : str
+        The one to whose program the run compares: the first that descends the gradient, or the
+        first of all.
     of_classes : ClassNetwork
     network_name : str
     """
 
     architecture: Architecture
-    norms: LayerNorms
-    induced: InducedOfClasses
+    induced: Mapping[str, InducedOfClasses]
+    trainer: str
     of_classes: ClassNetwork
     network_name: str
 
     @property
+    def main(self) -> InducedOfClasses:
+        """The norm of the run's limit."""
+        return self.induced[self.trainer]
+
+    @property
     def name(self) -> str:
         """The name of the program."""
-        return self.induced.name
+        return self.main.name
 
     @property
     def network(self) -> Callable[[Sample, int], torch.nn.Module]:
@@ -77,13 +82,15 @@ class JointParts:
         """False: where the program is no limit of the network, it is a bound of it."""
         return False
 
-    def bounds(self, n_classes: int) -> bool:
-        """Return whether the program only bounds the norm of networks of so many outputs."""
-        found = self.architecture.induced_of_classes(self.norms, n_classes)
-        return found is not None and not found.exact
+    def of(self, trainer: str, n_classes: int) -> InducedOfClasses:
+        """Return the norm that a trainer induces on networks of so many outputs."""
+        found = self.architecture.induced_of_classes(get_trainer(trainer).norms, n_classes)
+        return found or self.induced[trainer]
 
-    def solve(self, sample: Sample, *, solver: SolverName, tol: float) -> MulticlassLimit:
-        """Solve the program of a training sample with labels (n, K).
+    def solve(
+        self, sample: Sample, *, solver: SolverName, tol: float, norm: NormName | None = None
+    ) -> MulticlassLimit:
+        """Solve the program of a training sample with labels (n, K), in the norm of the limit.
 
         By the solver of the norm, unless another one than the usual is named.
         """
@@ -92,12 +99,19 @@ class JointParts:
             solving["solver"] = solver
         return solve_multiclass_svm(
             sample.X, sample.y.argmax(axis=1), sample.gates,
-            norm=self.induced.norm, n_classes=sample.y.shape[1], **solving,
+            norm=norm or self.main.norm, n_classes=sample.y.shape[1], **solving,
         )  # fmt: skip
+
+    def image(self, sample: Sample) -> RelativeMargins:
+        """Return the relative margins of a training sample as a map of the coefficients."""
+        program = JointMargin(sample.y.shape[1], norm=self.main.norm)
+        found = program.margins(sample.X, sample.y.argmax(axis=1), sample.gates).image
+        assert isinstance(found, RelativeMargins)
+        return found
 
     def literal(self, sample: Sample) -> Any:
         """State the program in cvxpy."""
-        program = JointMargin(sample.y.shape[1], norm=self.induced.norm)
+        program = JointMargin(sample.y.shape[1], norm=self.main.norm)
         return program.literal(sample.X, sample.y.argmax(axis=1), sample.gates)
 
 
@@ -156,26 +170,26 @@ class Parts:
         return limit
 
 
-def joint_parts(parts: Parts, trainers: Sequence[str]) -> JointParts | None:
-    """Return the parts of a run of all classes at once; None where no program is known.
+def joint_parts(parts: Parts, trainers: Sequence[str]) -> JointParts:
+    """Return the parts of a run of all classes at once.
 
     Raises
     ------
-    ValueError
-        If trainers differ in the norms in which they go steepest, whose programs are not one.
+    KeyError
+        With the trainer of which no program is known.
     """
-    if parts.joint is None or parts.architecture is None:
-        return None
-    found = [parts.architecture.induced_of_classes(get_trainer(name).norms) for name in trainers]
-    if len({None if one is None else one.norm for one in found}) > 1:
-        raise ValueError(
-            f"`trainer`: {','.join(trainers)!r} names methods that go steepest in different norms, "
-            "and so to different limits: name those of one norm"
-        )
-    if found[0] is None:
-        return None
-    norms = get_trainer(trainers[0]).norms
-    return JointParts(parts.architecture, norms, found[0], parts.joint, parts.network_name)
+    induced: dict[str, InducedOfClasses] = {}
+    for name in trainers:
+        found = None
+        if parts.joint is not None and parts.architecture is not None:
+            found = parts.architecture.induced_of_classes(get_trainer(name).norms)
+        if parts.joint is None or parts.architecture is None or found is None:
+            raise KeyError(name)
+        induced[name] = found
+    assert parts.architecture is not None and parts.joint is not None
+    descent = [name for name in trainers if get_trainer(name).norms == ("l2", "l2")]
+    trainer = (*descent, *trainers)[0]
+    return JointParts(parts.architecture, induced, trainer, parts.joint, parts.network_name)
 
 
 def n_outputs(sample: Sample) -> int:

@@ -67,7 +67,7 @@ def separable_programs(setup: Setup) -> RunPrograms:
         samples = gated(samples, joint)
         setup.progress.stage(f"stating {joint.name} on {len(samples.train.y)} samples")
         program = stated(joint.name, joint.literal(samples.train), "")
-        known = joint.induced
+        known = joint.main
         model = replace(
             setup.model, theorem=known.theorem, source=known.source, program=known.program
         )
@@ -98,14 +98,14 @@ def _joint(setup: Setup, parts: Parts) -> JointParts | None:
     """
     if setup.options.classes != "joint":
         return None
-    joint = joint_parts(parts, setup.options.trainer.split(","))
-    if joint is None:
+    try:
+        return joint_parts(parts, setup.options.trainer.split(","))
+    except KeyError as error:
         raise ValueError(
             f"`classes`: 'joint' has no program for the model {setup.model.name} and the trainer "
-            f"{setup.options.trainer!r}: take 'all', each class against the rest, or a trainer of "
+            f"{error.args[0]!r}: take 'all', each class against the rest, or a trainer of "
             "gradient descent"
-        )
-    return joint
+        ) from None
 
 
 def _run_joint(setup: SampleSetup, parts: JointParts) -> Report:
@@ -117,9 +117,9 @@ def _run_joint(setup: SampleSetup, parts: JointParts) -> Report:
     heading = setup.heading(
         data_record(setup.dataset),
         title=f"{parts.network_name} of {len(setup.train.y[0])} outputs beside {parts.name}",
-        theorem=parts.induced.theorem,
-        source=parts.induced.source,
-        program=parts.induced.program,
+        theorem=parts.main.theorem,
+        source=parts.main.source,
+        program=parts.main.program,
     )
 
     def solution() -> MarginLimit:

@@ -18,6 +18,7 @@ from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
 from ..measures.own_norm import OwnNorm
 from ..options.resolve import SCHEDULE
+from ..quantities.table import TABLE
 from ..reports.finding import Finding
 from ..reports.findings import compared, evidence, separable_assumptions, trained
 from ..reports.side_by_side import side_by_side
@@ -103,9 +104,7 @@ def train_side_by_side(
 ) -> Iterator[Finding]:
     """Train a network by each trainer in turn, and find how they compare with the limit."""
     found: dict[str, dict[str, Finding]] = {}
-    norms: dict[str, OwnNorm] = {}
-    if isinstance(parts, Parts) and isinstance(limit, Limit):
-        norms = own_norms(setup, [one.trainer for one in runs], parts, limit)
+    norms = own_norms(setup, [one.trainer for one in runs], parts, limit)
     for one in runs:
         for finding in _train_and_compare(one, parts, limit, norms):
             of_each = found.setdefault(finding.key, {})
@@ -162,7 +161,7 @@ def _train_and_compare(
     )
     name = parts.name
     found = compared(limit, name, samples, state, trajectory, comparison, assumptions)
-    yield setup.declared(found)
+    yield setup.declared(_in_its_norm(found, own))
     if own is not None:
         yield norms_finding(one.trainer, norms, network, trajectory, kkt)
     known = evidence(limit, comparison, trajectory, **_theory(one, parts, own))
@@ -188,6 +187,21 @@ def _train_and_compare(
     yield Finding.judged(replace(known, predicted=farther_in_words(ahead)))
 
 
+def _in_its_norm(found: Finding, own: OwnNorm | None) -> Finding:
+    """Name the norm of a network's value on the screen where it is not that of the limit."""
+    if own is None or own.limit:
+        return found
+    value = TABLE["objective"]
+    sides = tuple(
+        side if side.predicted or not isinstance(side.values.get(value.name), float)
+        else replace(side, values={
+            **side.values, value.name: f"{value.text(side.values[value.name])} {own.induced.norm}"
+        })
+        for side in found.sides
+    )  # fmt: skip
+    return replace(found, sides=sides)
+
+
 def _layers(network: torch.nn.Module, own: OwnNorm) -> dict[str, WeightNorm]:
     """Return the norm of each layer by the name of its weights."""
     names = [name for name, weight in network.named_parameters() if weight.requires_grad]
@@ -199,7 +213,11 @@ def _layers(network: torch.nn.Module, own: OwnNorm) -> dict[str, WeightNorm]:
 def _theory(one: TrainerRun, parts: Parts | JointParts, norm: OwnNorm | None) -> dict[str, Any]:
     """Return what theory says of a network of this run, and which of several it is."""
     own: dict[str, Any] = {"trainer": one.among}
-    if norm is not None and not norm.induced.exact:
+    exact = norm is None or norm.induced.exact
+    if isinstance(parts, JointParts) and not exact:
+        name = parts.of(one.trainer, n_outputs(one.setup.train)).name
+        return own | {"theory": "bound", "reason": f"{name} bounds the norm from below"}
+    if norm is not None and not exact:
         reason = f"no theorem names its limit: {norm.induced.described} bounds it alone"
         return own | {"theory": "none", "reason": reason}
     if norm is not None and not norm.limit:
@@ -207,8 +225,6 @@ def _theory(one: TrainerRun, parts: Parts | JointParts, norm: OwnNorm | None) ->
     if parts.control:
         name = parts.name
         own |= {"theory": "control", "reason": f"{name} is a control: no network here goes there"}
-    elif isinstance(parts, JointParts) and parts.bounds(n_outputs(one.setup.train)):
-        own |= {"theory": "bound", "reason": f"{parts.name} bounds the norm from below"}
     return own
 
 

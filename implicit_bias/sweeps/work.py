@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -188,8 +189,18 @@ def _exists(process: int) -> bool:
 
 @cache
 def fix_threads(threads: int, process: int) -> None:
-    """Give BLAS, OpenMP and PyTorch so many threads in this process, once and for all."""
-    _limit(threads)
+    """Give BLAS, OpenMP and PyTorch so many threads in this process, once and for all.
+
+    A process that has not loaded PyTorch gets its number for when it does: cells that train
+    nothing need none.
+    """
+    if "torch" in sys.modules:
+        _limit(threads)
+        return
+    from threadpoolctl import threadpool_limits
+
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+    threadpool_limits(limits=threads)
 
 
 @contextmanager

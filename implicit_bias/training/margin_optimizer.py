@@ -11,6 +11,7 @@ from torch import Tensor
 from .._doors import door
 from .._kinds import anything, whole_number
 from .._words import MarginLoss, TrainerName
+from .catalogue import get_trainer
 from .closure_network import ClosureNetwork
 from .run_file import digest_of
 from .settings import TrainingSettings
@@ -45,6 +46,9 @@ class MarginOptimizer(torch.optim.Optimizer):
         Learning rate; without it the method finds its steps by itself.
     momentum : float
         Heavy-ball momentum in [0, 1).
+    weight_decay : float
+        Decay lam of the weights, of methods that have it: in the gradient or beside the step, as
+        the method says.
     loss : {"logistic", "exponential"}
 
     Attributes
@@ -81,10 +85,18 @@ class MarginOptimizer(torch.optim.Optimizer):
         degree: int | None = None,
         lr: float | None = None,
         momentum: float = 0.0,
+        weight_decay: float = 0.0,
         loss: MarginLoss = "logistic",
     ) -> None:
+        decays = get_trainer(self.trainer).decays
         self._settings = TrainingSettings(
-            trainer=self.trainer, loss=loss, batch_size=0, schedule=((1, lr),), momentum=momentum
+            trainer=self.trainer,
+            loss=loss,
+            batch_size=0,
+            schedule=((1, lr),),
+            momentum=momentum,
+            weight_decay=weight_decay,
+            decay=decays[0] if decays else "coupled",
         )
         self._degree = None if degree is None else whole_number("`degree`", degree)
         self._n_samples = whole_number("`n_samples`", n_samples)

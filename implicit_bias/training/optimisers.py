@@ -10,7 +10,7 @@ from .._kinds import whole_number
 from .._words import MarginLoss
 from .margin_optimizer import MarginOptimizer
 
-__all__ = ["Annealed", "Dual", "Momentum", "Normalised"]
+__all__ = ["Annealed", "Dual", "GradientDescent", "Momentum", "Normalised"]
 
 
 class Annealed(MarginOptimizer):
@@ -176,3 +176,64 @@ class Dual(MarginOptimizer):
         self, params: Iterable[Any], *, n_samples: int, loss: MarginLoss = "logistic"
     ) -> None:
         super().__init__(params, n_samples=n_samples, degree=1, loss=loss)
+
+
+class GradientDescent(MarginOptimizer):
+    """Gradient descent on the mean loss: the method "constant" of `TrainingSettings`.
+
+    The steps are those of `torch.optim.SGD`, on closures that return margins.
+
+    Parameters
+    ----------
+    params : iterable of Parameter
+        All weights of the network, in one group; float32 or float64.
+    n_samples : int
+        Number of margins that the closure returns.
+    lr : float
+        The rate, which a scheduler may change.
+    momentum : float
+        Heavy-ball momentum in [0, 1).
+    weight_decay : float
+        lam of ``lam / 2 ||w||^2`` in the loss: networks end at the limit of `ib.limits.solve_fit`
+        with this `penalty`.
+    loss : {"logistic", "exponential"}
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range, or the weights cannot be trained together.
+
+    Examples
+    --------
+    >>> import torch
+    >>> X, y = torch.tensor([[2.0, 0.0], [0.0, 1.0]]).double(), torch.tensor([1.0, -1.0])
+    >>> w = torch.nn.Parameter(torch.zeros(2).double())
+    >>> optimiser = ib.optim.GradientDescent([w], n_samples=2, lr=0.5, weight_decay=0.1)
+    >>> for _ in range(300):
+    ...     margins = optimiser.step(lambda: y * (X @ w))
+    >>> limit = ib.limits.solve_fit(X, y, penalty=0.1, norm="ridge")
+    >>> limit.gap_of(w, X, y) < 1e-12
+    True
+    """
+
+    trainer = "constant"
+
+    @door()
+    def __init__(
+        self,
+        params: Iterable[Any],
+        *,
+        n_samples: int,
+        lr: float,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        loss: MarginLoss = "logistic",
+    ) -> None:
+        super().__init__(
+            params,
+            n_samples=n_samples,
+            lr=lr,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            loss=loss,
+        )

@@ -30,8 +30,11 @@ __all__ = ["ADAM_BETAS", "AdamDescent", "Polar", "SteepestDescent"]
 # (frozen ReLU gates, 60 digits, 40,000 steps: 0.59 of the margin, not 0.96), and averages that
 # forget a tenth in a step would keep their oldest gradients, as the loss falls faster.
 CHANGE, CHANGE_OF_LAYERS = 0.3, 0.03
-# Steps are nearly constant so long, then fall as the theorem has them.
+# Steps without an end are nearly constant so long, then fall as the theorem has them.
 STEADY = 1000
+# Steps of runs whose end is known: the change of a margin by the largest of them if there are so
+# many, and the share of all steps, of this size, whose sum the weights then are.
+CHANGE_AT_MOST, USUAL, WEIGHTS_OF = 0.3, 20000, 1 / 3
 # Samples of which the first rate knows the gradients.
 PROBES = 16
 # Decay of Adam's averages. At 0.999, as it is shipped, the second lags behind gradients that fall,
@@ -51,6 +54,17 @@ class NormalisedSteps:
     start: no margin may change by more than a constant in a step, as far as the gradients of some
     samples at the start tell.
 
+    Where the number T of steps is known, and neither rate nor decay is given,
+
+    .. math:: \eta_t = c_T \min(1, 2 (1 - t/T)), \qquad \Delta_T = \min(1, 0.3 \sqrt{20000 / T})
+
+    with c_T such that no margin changes by more than :math:`\Delta_T` in a step. Of a linear
+    predictor and its steps of sum S the logarithm of the loss falls by at least
+    :math:`\gamma S - C \sum \eta_t^2 / 2`, so that the margin per norm is at least
+    :math:`\gamma (1 - O(T^{-1/2}))`: the same limit by the same proof as with steps like
+    :math:`t^{-1/2}`, and a longer way in as many steps. Signs, and single entries, of a gradient
+    that is no average of several turn to and fro too much for that, and keep the other steps.
+
     Parameters
     ----------
     stack : NetworkStack
@@ -58,6 +72,10 @@ class NormalisedSteps:
         A loss of margins.
     norms : sequence of Norm or str
         One a weight of the network.
+    momentum : float
+        beta of an average of gradients over steps.
+    n_steps : int, optional
+        T.
     weight_decay : float
         lam of ``W <- (1 - eta_t lam) W`` before every step.
 
@@ -72,10 +90,15 @@ class NormalisedSteps:
         stack: NetworkStack,
         kind: str,
         norms: Sequence[Norm | NormName],
+        momentum: float = 0.0,
+        n_steps: int | None = None,
         weight_decay: float = 0.0,
     ) -> None:
         self._stack, self._kind, self._decay = stack, kind, weight_decay
+        self._momentum = momentum
         self._norms = [Norm.of(norm) for norm in norms]
+        turns = not momentum and any(norm.blocks == "entries" for norm in self._norms)
+        self._n_steps = None if weight_decay or turns else n_steps
         self._degree: int = getattr(stack.networks[0], "degree", None) or 1
         self._change = CHANGE if self._degree == 1 else CHANGE_OF_LAYERS
         zero = torch.zeros((), dtype=torch.float64)
@@ -87,8 +110,8 @@ class NormalisedSteps:
             self.state["first"] = self._first_rates(batch)
         log_loss, gradients = log_loss_gradient(self._stack, batch, self._kind)
         directions = self._directions(log_loss, gradients)
-        fallen = (1 + float(self.state["steps"]) / STEADY) ** max(1 / 2, 1 - 1 / self._degree)
-        size = (self.state["first"] if rate is None else rate) / fallen
+        share = self._share(float(self.state["steps"]), ends=rate is None)
+        size = (self.state["first"] if rate is None else rate) * share
         for weight, direction in zip(self._stack.weights, directions, strict=True):
             if self._decay:
                 shrink(weight, self._decay, size)
@@ -100,6 +123,12 @@ class NormalisedSteps:
 
     def settle(self) -> None:
         """Leave the weights as they are; see `Stepper`."""
+
+    def _share(self, step: float, *, ends: bool) -> float:
+        """Return the size of a step over that of the first."""
+        if ends and self._n_steps is not None:
+            return min(1.0, 2 * (1 - step / self._n_steps))
+        return float((1 + step / STEADY) ** -max(1 / 2, 1 - 1 / self._degree))
 
     def _directions(self, log_loss: Tensor, gradients: list[Tensor]) -> list[Tensor]:
         """Return the directions (B, ...) to go against, from log(loss) (B,) and its gradients."""
@@ -119,7 +148,11 @@ class NormalisedSteps:
         sizes = self._over_layers(norms_of, stack.weights).amax(0).cpu()
         degree = self._degree
         slope = largest / sizes ** (degree - 1)  # L times the largest margin of weights of size 1
-        rates = (self._change / (slope * float(STEADY) ** (degree - 1))) ** (1 / degree)
+        change, steady = self._change, float(STEADY)
+        if self._n_steps is not None:
+            change = min(1.0, CHANGE_AT_MOST * math.sqrt(USUAL / self._n_steps))
+            steady = WEIGHTS_OF * self._n_steps
+        rates = (change / (slope * steady ** (degree - 1))) ** (1 / degree)
         return torch.where(torch.isfinite(rates) & (rates > 0), rates, 1.0)
 
     def _over_layers(self, measure: object, weights: Sequence[Tensor]) -> Tensor:
@@ -153,10 +186,11 @@ class SteepestDescent(NormalisedSteps):
         norms: Sequence[Norm | NormName],
         momentum: float = 0.0,
         polar: Polar = "exact",
+        n_steps: int | None = None,
         weight_decay: float = 0.0,
     ) -> None:
-        super().__init__(stack, kind, norms, weight_decay)
-        self._momentum, self._polar = momentum, polar
+        super().__init__(stack, kind, norms, momentum, n_steps, weight_decay)
+        self._polar = polar
         if momentum:
             self.state["scale"] = torch.full_like(self.state["first"], -math.inf)
             for i, weight in enumerate(stack.weights):
@@ -199,10 +233,11 @@ class AdamDescent(NormalisedSteps):
         kind: str,
         betas: tuple[float, float] = ADAM_BETAS,
         epsilon: float = 0.0,
+        n_steps: int | None = None,
         weight_decay: float = 0.0,
     ) -> None:
         norms: list[NormName] = ["linf"] * len(stack.weights)
-        super().__init__(stack, kind, norms, weight_decay)
+        super().__init__(stack, kind, norms, betas[0], n_steps, weight_decay)
         self._betas, self._epsilon = betas, epsilon
         for name in ("average", "square"):
             for i, weight in enumerate(stack.weights):

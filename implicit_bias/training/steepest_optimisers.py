@@ -14,6 +14,7 @@ from .margin_optimizer import MarginOptimizer
 from .settings import check_momentum
 from .steepest_descent import ADAM_BETAS, AdamDescent, Polar
 from .steepest_descent import SteepestDescent as SteepestSteps
+from .steepest_steps import norm_of_weights
 from .stepper import Stepper
 
 __all__ = ["Adam", "SteepestDescent"]
@@ -89,12 +90,15 @@ class SteepestDescent(MarginOptimizer):
         lr: float | None = None,
         momentum: float = 0.0,
         polar: Polar = "exact",
+        weight_decay: float = 0.0,
         loss: MarginLoss = "logistic",
     ) -> None:
         check_word("polar", polar, Polar)
         check_momentum(momentum)
-        self._norm, self._momentum, self._polar = Norm.of(norm).name, momentum, polar
-        super().__init__(params, n_samples=n_samples, degree=degree, lr=lr, loss=loss)
+        self._norm, self._momentum, self._polar = norm_of_weights(norm).name, momentum, polar
+        super().__init__(
+            params, n_samples=n_samples, degree=degree, lr=lr, weight_decay=weight_decay, loss=loss
+        )
 
     @door()
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -106,7 +110,7 @@ class SteepestDescent(MarginOptimizer):
             If it has other options, an unknown norm, or comes after the first step.
         """
         if "norm" in param_group:  # by its name, which a saved state can hold
-            param_group["norm"] = Norm.of(param_group["norm"]).name
+            param_group["norm"] = norm_of_weights(param_group["norm"]).name
         super().add_param_group(param_group)
 
     def _group_defaults(self) -> dict[str, Any]:
@@ -116,7 +120,10 @@ class SteepestDescent(MarginOptimizer):
         norms = [
             group["norm"] for group in self.param_groups for p in group["params"] if p.requires_grad
         ]
-        return SteepestSteps(network, self._settings.loss, norms, self._momentum, self._polar)
+        settings = self._settings
+        return SteepestSteps(
+            network, settings.loss, norms, self._momentum, self._polar, settings.weight_decay
+        )
 
 
 class Adam(MarginOptimizer):
@@ -142,6 +149,9 @@ class Adam(MarginOptimizer):
         Decay of both averages, in [0, 1).
     epsilon : float
         The constant, 0 or more. With it steps are in the end those of gradient descent.
+    weight_decay : float
+        lam of ``W <- (1 - eta_t lam) W`` before every step, as of AdamW: see
+        `ib.limits.solve_adamw`.
     loss : {"logistic", "exponential"}
 
     Raises
@@ -180,13 +190,19 @@ class Adam(MarginOptimizer):
         lr: float | None = None,
         betas: tuple[float, float] = ADAM_BETAS,
         epsilon: float = 0.0,
+        weight_decay: float = 0.0,
         loss: MarginLoss = "logistic",
     ) -> None:
         self._betas, self._epsilon = _checked_betas(betas), epsilon
-        super().__init__(params, n_samples=n_samples, degree=degree, lr=lr, loss=loss)
+        super().__init__(
+            params, n_samples=n_samples, degree=degree, lr=lr, weight_decay=weight_decay, loss=loss
+        )
 
     def _method(self, network: ClosureNetwork) -> Stepper:
-        return AdamDescent(network, self._settings.loss, self._betas, self._epsilon)
+        settings = self._settings
+        return AdamDescent(
+            network, settings.loss, self._betas, self._epsilon, settings.weight_decay
+        )
 
 
 def _checked_betas(betas: Any) -> tuple[float, float]:

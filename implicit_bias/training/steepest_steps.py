@@ -5,9 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .._solve import Norm
+from .._solve import Norm, NormName
 
-__all__ = ["NEWTON_SCHULZ", "as_matrices", "dual_norms", "newton_schulz", "norms_of", "steepest"]
+__all__ = [
+    "NEWTON_SCHULZ",
+    "as_matrices",
+    "dual_norms",
+    "newton_schulz",
+    "norm_of_weights",
+    "norms_of",
+    "steepest",
+]
 
 # Singular values below this share of the largest count as 0: a gradient of relative margins has
 # columns of sum 0, and so a singular value that is rounding.
@@ -15,6 +23,22 @@ RANGE = 1e-12
 # Of Muon as it is shipped: coefficients of the odd polynomial, and how often it is applied (K.
 # Jordan et al., "Muon: an optimizer for hidden layers in neural networks").
 NEWTON_SCHULZ = ((3.4445, -4.7750, 2.0315), 5)
+
+
+def norm_of_weights(norm: Norm | NormName) -> Norm:
+    """Return the norm of one layer's weights.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no such norm, or it is one of the coefficients that two layers make.
+    """
+    found = Norm.of(norm)
+    if found.is_factored:
+        raise ValueError(
+            f"`norm` {found.name!r} is one of coefficients: give each layer its own, as 'spectral'"
+        )
+    return found
 
 
 def as_matrices(weights: Tensor) -> Tensor:

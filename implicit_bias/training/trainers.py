@@ -41,6 +41,7 @@ def _steepest(stack: NetworkStack, settings: TrainingSettings, n_samples: int) -
         settings.loss,
         row.norms_of(len(stack.weights)),
         momentum,
+        n_steps=settings.n_steps,
         weight_decay=settings.weight_decay,
     )
 
@@ -66,7 +67,7 @@ STEPPERS: Mapping[str, Callable[[NetworkStack, TrainingSettings, int], Stepper]]
         ),
         **dict.fromkeys(("sign", "spectral", "coordinate", "signum", "muon"), _steepest),
         "adam": lambda stack, settings, n: AdamDescent(
-            stack, settings.loss, weight_decay=settings.weight_decay
+            stack, settings.loss, n_steps=settings.n_steps, weight_decay=settings.weight_decay
         ),
         "newton": lambda stack, settings, n: Newton(stack, settings.loss),
     }

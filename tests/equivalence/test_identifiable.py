@@ -74,7 +74,7 @@ def test_lemma_2_4_the_network_is_transparent_and_its_layers_fill_their_spaces(s
 def test_lemmas_a_10_and_a_11_it_is_general_and_a_network_with_a_copy_is_not(sizes) -> None:
     network = equivalence.identifiable_network(sizes, random_state=2)
     found = check_general(network)
-    assert found.holds and found.full_rank
+    assert found.holds and found.full_rank and found.smallest_offset > 1e-6
     # Affine pieces of units, one for each pattern of the layers below.
     counts = [2**width - 1 for width in sizes[1:]]
     expected = sum(int(np.prod(counts[:k])) * width for k, width in enumerate((*sizes[1:], 1)))
@@ -86,6 +86,27 @@ def test_lemmas_a_10_and_a_11_it_is_general_and_a_network_with_a_copy_is_not(siz
     assert check_general(doubled).smallest_angle < 1e-7 and not check_general(doubled).holds
     with pytest.raises(ValueError, match="affine pieces, more than"):
         check_general(draw((3, 9, 9, 1)))
+
+
+def test_lemma_a_12_an_optimum_of_value_0_is_found_and_no_other_network_is_refused() -> None:
+    # A sum of three rectified units, one of which is open everywhere: it is least at a corner.
+    W = [[1.0, 0.1], [0.2, 1.0], [-1.0, -0.8]]
+    biases = [0.1, -0.05, 1.0]
+    hidden = equivalence.ReLUWeights.from_arrays([W, [[1.0, 1.0, 1.0]]], [biases, [0.0]])
+    grid = np.stack(np.meshgrid(*[np.linspace(-3, 3, 61)] * 2), axis=-1).reshape(-1, 2)
+    corners = [np.linalg.solve(np.array(W)[[i, j]], -np.array(biases)[[i, j]])
+               for i, j in ((0, 1), (0, 2), (1, 2))]  # fmt: skip
+    least = hidden.scores(np.array(corners)).min()
+    assert least > 0.1 and least == pytest.approx(hidden.scores(grid).min(), abs=0.1)
+    for shift, general in ((0.0, False), (0.05, True), (-0.05, True)):
+        network = equivalence.ReLUWeights.from_arrays(
+            [W, [[1.0, 1.0, 1.0]]], [biases, [-float(least) + shift]]
+        )
+        found = check_general(network)
+        assert (found.smallest_offset > 1e-3) == found.holds == general
+        assert (network.scores(grid).min() > shift - 1e-12) and found.full_rank
+    # A unit that is 0 on a whole region has an optimum of value 0 there.
+    assert check_general(hidden).smallest_offset == 0
 
 
 def moved(network: equivalence.ReLUWeights, by: float) -> equivalence.ReLUWeights:

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -36,7 +35,6 @@ from implicit_bias.estimators import (
     LinearLimitClassifier,
 )
 from implicit_bias.gates import ReLUGates
-from implicit_bias.programs import SVMGLN
 
 CLASSIFIERS = [LinearLimitClassifier, GLNLimitClassifier, FReLULimitClassifier]
 # (0, 0), (1, 1) against (0, 1), (1, 0), every point twice: no line, with or without a bias.
@@ -244,25 +242,34 @@ def test_pickles_keep_scores_and_certificates(classifier, n_classes) -> None:
     ]
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_inseparable_data_fall_back_on_ridge_regression_and_say_so(scale) -> None:
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_inseparable_data_fall_back_on_the_limit_with_weight_decay_and_say_so(scale) -> None:
     rng = np.random.default_rng(1)
     X, labels = scale * rng.normal(size=(80, 2)), rng.integers(0, 2, size=80)
     gating = HyperplaneContexts(3, 2).fit(X)
-    fitted = GLNLimitClassifier(gating, add_constant=False)
+    fitted = GLNLimitClassifier(gating, add_constant=False, weight_decay=0.03 * scale)
     with pytest.warns(InseparableWarning, match="^NOT_SEPARABLE. Predictions"):
         fitted.fit(X, labels)
     assert fitted.status_ is fitted.limit_.status is Status.NOT_SEPARABLE
     assert fitted.dual_gap_ == math.inf
     assert np.sum(fitted.dual_) == pytest.approx(1)
-    # scikit-learn's ridge regression on the features (gate times input), written out.
+    # The conditions of the group lasso, written out.
     y = 2.0 * labels - 1
-    design = SVMGLN(2).program(X, y, gating.transform(X)).design
-    features = (design.Z[:, :, None] * X[:, None, :]).reshape(80, -1)
-    penalty = 1e-3 * np.sum(features**2)
-    ridge = Ridge(alpha=penalty, fit_intercept=False, solver="svd").fit(features, y)
-    np.testing.assert_allclose(fitted.zeta_.ravel(), ridge.coef_, rtol=1e-7)
-    np.testing.assert_allclose(fitted.decision_function(X), ridge.predict(features), rtol=1e-6)
+    r = y / (1 + np.exp(y * fitted.decision_function(X))) / 80
+    contexts = gating.transform(X)
+    dead = 0
+    for h, zeta in enumerate(fitted.zeta_):
+        V = np.stack([(r * (contexts[:, h] == c)) @ X for c in range(2)])
+        size = np.linalg.norm(zeta)
+        if size > 0:
+            np.testing.assert_allclose(V, 0.03 * scale * zeta / size, rtol=1e-4, atol=1e-5 * scale)
+        else:
+            assert np.linalg.norm(V) <= 0.03 * scale
+            dead += 1
+    assert dead < 3
+    (finite,) = fitted.finite_limits_
+    assert finite.status is Status.SOLVED and finite.gap <= 1e-8
+    np.testing.assert_array_equal(finite.zeta, fitted.zeta_)
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS)
@@ -287,8 +294,11 @@ def test_only_the_inseparable_class_of_several_falls_back() -> None:
     assert [status.name for status in fitted.status_] == ["SOLVED", "NOT_SEPARABLE", "SOLVED"]
     np.testing.assert_allclose(fitted.zeta_[[0, 2]], [[-2, -1], [2, -1]], atol=1e-7)
     assert np.isinf(fitted.dual_gap_).tolist() == [False, True, False]
-    # y = (-1, 1, -1) has mean -1/3 and no slope; the penalty shrinks that a little.
-    np.testing.assert_allclose(fitted.zeta_[1], [0, -1 / 3], atol=2e-3)
+    assert [limit is None for limit in fitted.finite_limits_] == [True, False, True]
+    # Labels (-1, 1, -1) have no slope, and the share of a third, moved by the decay of 0.01.
+    slope, constant = fitted.zeta_[1]
+    assert slope == pytest.approx(0, abs=1e-9)
+    assert 1 / (1 + math.exp(-constant)) - 1 / 3 == pytest.approx(-0.01 * constant, abs=1e-9)
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS)
@@ -317,6 +327,7 @@ def test_a_missed_tolerance_is_a_convergence_warning_and_no_fallback() -> None:
     [
         (LinearLimitClassifier(on_inseparable="ignore"), ValueError, "on_inseparable"),
         (LinearLimitClassifier(tol=2), ValueError, "tol"),
+        (LinearLimitClassifier(weight_decay=0.0), ValueError, "`weight_decay`"),
         (LinearLimitClassifier(solver="simplex"), ValueError, "`solver` must be one of"),
         (GLNLimitClassifier(gating="median"), TypeError, "transformer"),
         (

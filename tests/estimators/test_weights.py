@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.ensemble import BaggingClassifier
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression
 
 from implicit_bias import HyperplaneContexts, HyperplaneGates
 from implicit_bias.estimators import (
@@ -78,7 +79,7 @@ def test_equal_inputs_with_gates_of_their_own_stay_apart() -> None:
 
 
 @pytest.mark.parametrize("class_weight", [None, {0: 5.0, 1: 0.5}, "balanced"])
-def test_the_ridge_regression_of_inseparable_data_is_weighted(class_weight) -> None:
+def test_the_limit_with_weight_decay_of_inseparable_data_is_weighted(class_weight) -> None:
     labels = np.random.default_rng(1).integers(0, 2, size=N)
     fitted = LinearLimitClassifier(add_constant=False, class_weight=class_weight)
     with pytest.warns(InseparableWarning):
@@ -88,9 +89,9 @@ def test_the_ridge_regression_of_inseparable_data_is_weighted(class_weight) -> N
         costs = WEIGHTS / np.bincount(labels, WEIGHTS)[labels]
     elif class_weight:
         costs = WEIGHTS * np.array([5.0, 0.5])[labels]
-    ridge = Ridge(alpha=1e-3 * np.sum(costs * np.sum(X**2, axis=1)), fit_intercept=False)
-    ridge.fit(X, 2.0 * labels - 1, sample_weight=costs)
-    np.testing.assert_allclose(fitted.zeta_, ridge.coef_, rtol=1e-7)
+    logistic = LogisticRegression(C=100 / costs.sum(), fit_intercept=False, tol=1e-12)
+    logistic.fit(X, labels, sample_weight=costs)  # its penalty is that of the sum of the losses
+    np.testing.assert_allclose(fitted.zeta_, logistic.coef_[0], rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [HyperplaneContexts, HyperplaneGates])
@@ -130,3 +131,15 @@ def test_bagging_hands_its_weights_on() -> None:
 def test_what_are_no_weights_is_refused(weights, class_weight, match) -> None:
     with pytest.raises(ValueError, match=match):
         LinearLimitClassifier(class_weight=class_weight).fit(X, LABELS, sample_weight=weights)
+
+
+def test_sparse_inputs_have_the_same_limit_with_weight_decay() -> None:
+    rng = np.random.default_rng(5)
+    wide = rng.normal(size=(12, 30)) * (rng.random((12, 30)) < 0.3)
+    wide, labels = np.vstack([wide, wide[:2]]), np.append(np.arange(12) % 2, [1, 0])
+    found = []
+    for inputs in (wide, csr_array(wide)):
+        with pytest.warns(InseparableWarning):
+            found.append(LinearLimitClassifier().fit(inputs, labels))
+    np.testing.assert_allclose(found[1].zeta_, found[0].zeta_, atol=1e-9)
+    assert found[1].finite_limits_[0].gap <= 1e-8

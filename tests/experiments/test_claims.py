@@ -10,6 +10,7 @@ def test_open_paths_do_not_move_to_the_easy_half_of_the_circle() -> None:
     trained = rows("circle").query("gates == 'trained'")
     moved = trained.log2_easy_hard_end - trained.log2_easy_hard_start
     assert (np.sum(moved > 0), len(moved)) == (4, 10)
+    assert np.sum(trained.log2_easy_hard_half > trained.log2_easy_hard_start) == 9
 
 
 def test_more_paths_are_not_open_on_the_simple_half() -> None:
@@ -26,6 +27,17 @@ def test_more_paths_are_not_open_on_the_simple_half() -> None:
         "dlgn-pwc": (7, 13), "relu": (2, 13),
     }  # fmt: skip
     assert sum(at_80) == 0 and sum(throughout) == 2
+
+
+def test_nu_of_the_tangent_kernel_does_not_say_which_network_generalises() -> None:
+    runs = rows("soft_gates_mnist").query("init == 'sign'").set_index(["seed", "epoch", "kind"])
+    first, last = (runs.xs(epoch, level="epoch").unstack() for epoch in (0, 40))
+    assert len(last) == 5
+    for kind in ("galu", "own start", "learned gates"):  # frozen gates
+        assert (last.nu_k[kind] < first.nu_k[kind]).all()
+    assert (last.nu_k.galu < last.nu_k.relu).all()
+    assert (last.error.galu > last.error.relu).all()
+    assert last.error.galu.mean() > 3 * last.error.relu.mean()
 
 
 @pytest.mark.parametrize("data", DATA)

@@ -9,6 +9,7 @@ import torch
 
 import implicit_bias as ib
 from experiments import (
+    activations,
     batched,
     convolution_figure,
     coverage,
@@ -141,3 +142,16 @@ def test_the_picture_of_features_has_figures_3_3_and_3_4() -> None:
     tables = {name: rows(f"convolution_{name}_digits") for name in ("layers", "heads", "neurons")}
     figure = convolution_figure.draw(tables, "digits")
     assert len(figure.axes) == 6 and all(ax.has_data() for ax in figure.axes[:2])
+
+
+def test_exchanged_classes_mirror_units_of_erf_and_sigmoid_and_not_rectified_ones() -> None:
+    data = ib.datasets.make_nlgp(60, xi_1=5.0, xi_0=1.0, random_state=0)
+    start = activations.Units.random(0)
+    for name, constant, same in (("erf", 1.0, True), ("sigmoid", 0.0, True), ("relu", 1.0, False)):
+        mirrored = activations.Units(-start.w, -start.b, constant - start.c)
+        one, loss = activations.train(name, start, data.X, data.y, steps=20)
+        other, of_other = activations.train(name, mirrored, data.X, 1 - data.y, steps=20)
+        assert torch.allclose(one.w, -other.w, atol=1e-9) == same
+        assert (abs(loss - of_other) < 1e-9) == same
+    assert activations.fast_share(np.cos(2 * np.pi * np.arange(40) / 10)) < 1e-20
+    assert activations.fast_share((-1.0) ** np.arange(40)) == pytest.approx(1)

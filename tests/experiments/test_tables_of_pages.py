@@ -267,17 +267,122 @@ def test_the_experiments_on_distillation_again() -> None:
         assert_has(page, [one.learner, *cells])
 
 
+HALF_SPACES, DEEP_GATED = "research/half-space-features.md", "research/deep-gated.md"
+
+
+def said(page: str) -> str:
+    """The words of a page, with single spaces between them."""
+    return re.sub(r"\s+", " ", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+
+
 def test_gates_of_dlgns_on_the_circle() -> None:
     frame = rows("circle")
+    counts = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}
+    for experts in ("linear", "constant"):
+        cells = []
+        for gates in ("trained", "frozen"):
+            here = frame[(frame.experts == experts) & (frame.gates == gates)]
+            steps, reached = here.steps_to_loss.dropna(), here.steps_to_loss.count()
+            cells.append(f"{steps.min():.0f} to {steps.max():.0f}")
+            if reached < len(here):
+                cells[-1] += f" in {counts[reached]} seeds, not in {here.steps.iloc[0]:,}"
+        assert_has(HALF_SPACES, [f"{experts} experts: steps to a loss of 0.01", *cells])
+    pairs = frame[frame.experts != "relu"].pivot(
+        index=["experts", "seed"], columns="gates", values="steps_to_loss"
+    )
+    assert len(pairs) == 10 and (pairs.trained < pairs.frozen.fillna(math.inf)).all()
     trained, frozen = (frame[frame.gates == name] for name in ("trained", "frozen"))
-    for experts, here in trained.groupby("experts"):
-        steps = f"{here.steps_to_loss.min():.0f} to {here.steps_to_loss.max():.0f}"
-        (line,) = [one for one in lines("research/dlgn.md") if one[0].startswith(f"{experts} exp")]
-        assert line[1] == steps
-    assert frozen.steps_to_loss.dropna().tolist() == [578.0]
-    (line,) = [one for one in lines("research/dlgn.md") if one[0].startswith("loss at the end")]
-    assert line[1].startswith(f"{trained.loss_hard.min():.2f} to {trained.loss_hard.max():.2f}")
-    assert line[2] == f"{frozen.loss_hard.min():.0f} to {frozen.loss_hard.max():.0f}"
+    assert frozen.steps_to_loss.isna().sum() == 3  # "in three seeds of ten"
+    for name, here, digits in (("trained", trained, 2), ("frozen", frozen, 0)):
+        spread = f"{here.loss_hard.min():.{digits}f} to {here.loss_hard.max():.{digits}f}"
+        (line,) = [one for one in lines(HALF_SPACES) if one[0].startswith("loss at the end")]
+        assert line[1 if name == "trained" else 2].startswith(spread), spread
+    relu = frame[frame.experts == "relu"].steps_to_loss
+    assert f"({relu.min():.0f} to {relu.max():.0f} steps)" in said(HALF_SPACES)
+
+
+def test_where_open_paths_and_kernels_of_the_circle_go() -> None:
+    frame = rows("circle")
+    moments, page = ("start", "half", "end"), said(HALF_SPACES)
+    gained = {}
+    for experts, title in (("relu", "ReLU"), ("constant", "DLGN, constant experts"),
+                           ("linear", "DLGN, linear experts")):  # fmt: skip
+        here = frame[(frame.experts == experts) & (frame.gates != "frozen")]
+        paths = {name: here[f"log2_easy_hard_{name}"] for name in moments}
+        up = {name: int((paths[name] > paths["start"]).sum()) for name in ("half", "end")}
+        gained[experts] = up
+        cells = [f"{paths['start'].mean():.2f}"]
+        for name in ("half", "end"):
+            cells += [f"{paths[name].mean():.2f}", f"{up[name]} of {len(here)}"]
+        cells += [f"{here[f'log2_kernel_{name}'].mean():.2f}" for name in moments]
+        assert_has(HALF_SPACES, [title, *cells])
+    dlgns = frame[(frame.experts != "relu") & (frame.gates == "trained")]
+    assert gained["constant"]["half"] + gained["linear"]["half"] == 9
+    assert gained["constant"]["end"] + gained["linear"]["end"] == 4
+    move = (dlgns.log2_easy_hard_half - dlgns.log2_easy_hard_start).mean()
+    assert f"a factor of about {2**move:.1f} on average" in page
+    assert (dlgns.log2_kernel_end < 0).all() and "in ten seeds of ten" in page
+    assert len(frame) == 25 and (frame.loss_easy_half < frame.loss_hard_half).all()
+    constant = dlgns[dlgns.experts == "constant"]
+    shares = [f"{100 * constant[f'facing_up_{name}'].mean():.0f} %" for name in moments]
+    assert f"{shares[0]} at the start, {shares[1]} and {shares[2]} at both moments" in page
+
+
+def test_kernels_of_simple_and_complex_classes() -> None:
+    frame = rows("simple_half_kernels_mnist")
+    own, others = ([f"{k}_{k}" for k in part] for part in (range(5), range(5, 10)))
+    frame["log2"] = np.log2(frame[own].mean(axis=1) / frame[others].mean(axis=1))
+    for (kernel, network, simple), here in frame.groupby(["kernel", "network", "simple"]):
+        cells = []
+        for moment in ("start", "middle", "end"):
+            one = here.loc[here.moment == moment, "log2"]
+            assert len(one) == 3
+            cells.append(f"{one.mean():.2f} ({one.min():.2f} to {one.max():.2f})")
+        assert_has(HALF_SPACES, [f"{kernel}, {network}", simple, *cells])
+
+
+def test_the_region_that_jumps() -> None:
+    frame = rows("path_regions")
+    assert set(frame.square[frame.eps > 0]) == {0.5} and set(frame.square[frame.eps < 0]) == {0.25}
+
+
+def test_networks_with_soft_gates() -> None:
+    frame = rows("soft_gates_mnist")
+    last = frame[frame.epoch == frame.epoch.max()]
+    for init, of_init in last.groupby("init"):
+        for kind, here in of_init.groupby("kind"):
+            wrong = 100 * here.error
+            cells = [f"{wrong.mean():.1f} ({wrong.min():.1f} to {wrong.max():.1f})"]
+            for name in ("nu_k", "nu_m", "nu_a"):
+                value = here[name].mean()
+                cells.append("-" if math.isnan(value) else f"{value:,.0f}")
+            (line,) = [one for one in lines(DEEP_GATED) if one[:2] == [kind, init]]
+            assert line[2:] == cells, (kind, init, cells)
+
+
+def test_random_labels_and_pixels() -> None:
+    frame = rows("random_labels_mnist")
+    for (data, network), here in frame.groupby(["data", "network"]):
+        last = here[here.epoch == here.epoch.max()]
+        ended = {name: 100 * last[name] for name in ("train", "test")}
+        cells = [f"{x.mean():.1f} ({x.min():.1f} to {x.max():.1f})" for x in ended.values()]
+        half = here[here.train >= 0.9].groupby("seed").epoch.min()
+        reached = "-" if len(half) < last.seed.nunique() else f"{half.min()} to {half.max()}"
+        assert_has(DEEP_GATED, [f"{data}, {network}", reached, *cells])
+
+
+def test_entries_and_curves_of_gram_matrices() -> None:
+    for one in rows("gram_entries").itertuples():
+        cells = [f"{one.diagonal:.3f} ({one.diagonal_error:.3f})", f"{one.ideal_diagonal:.0f}",
+                 f"{one.other:.4f} ({one.other_error:.4f})", f"{one.ideal_other:.4g}"]  # fmt: skip
+        assert_has(DEEP_GATED, [str(one.depth), *cells])
+    curves = rows("gram_linear")
+    for depth, here in curves.groupby("depth"):
+        ends = here.set_index("step").loc[[1, here.step.max()]]
+        cells = [f"{ends.left.iloc[0]:.3f} ({ends.left_least.iloc[0]:.2f} to "
+                 f"{ends.left_most.iloc[0]:.2f})", f"{ends.left.iloc[1]:.1e}",
+                 f"{ends.kernel.iloc[1] / here.kernel.iloc[0]:.2f}"]  # fmt: skip
+        assert_has(DEEP_GATED, [f"d = {depth}", *cells])
 
 
 def test_the_first_step_and_gates_of_other_networks() -> None:
@@ -465,3 +570,14 @@ def _as_peer(cell: str, row: pd.Series | None) -> bool:
     best = f"best {row.gap:.0e} in {row.cpu_seconds:.2g}" if known else ""
     status = {"over 20 s": "over 20", "not reached": ""}.get(row.status, row.status.split(":")[0])
     return cell == ", ".join(part for part in (status, best) if part)
+
+
+def test_units_of_three_activations() -> None:
+    frame = rows("activations")
+    assert frame.groupby(["activation", "xi_1"]).size().eq(24).all()
+    for (name, order), here in frame.groupby(["activation", "xi_1"]):
+        for said, one in (("above 0", here[here.bias > 0]), ("below 0", here[here.bias < 0])):
+            other = 6 - order
+            cells = [name, f"{order:g}, {other:g}", said, str(len(one))]
+            cells += [f"{one.localisation.mean():.3f}", f"{one.fast.mean():.3f}"]
+            assert cells in lines("research/activations.md"), cells

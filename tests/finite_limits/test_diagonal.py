@@ -329,3 +329,35 @@ def test_targets_and_a_teacher_exclude_each_other() -> None:
         limit(X, y=np.ones(3), loss="squared")
     several = limit(X, y=np.arange(6.0).reshape(2, 3), loss="squared").require()
     np.testing.assert_allclose(several.zeta, np.arange(6.0).reshape(2, 3).T)
+
+
+def test_a_run_on_margins_is_beside_the_least_potential_of_its_own_margin() -> None:
+    X = np.random.default_rng(3).normal(size=(8, 20))
+    y = np.where(np.arange(8) % 2, 1.0, -1.0)
+    report = ib.run(
+        "diagonal", X=X, y=y, X_val=X, y_val=y, loss="logistic", init_scale=1.0, steps=700
+    )
+    limit, found = report.limit, report.comparison
+    zeta = report.network.zeta().detach().numpy()
+    assert limit.margin == pytest.approx((y * (X @ zeta)).min(), rel=1e-12) and limit.margin > 5
+    least = solve_diagonal(X, y, np.full(20, np.sqrt(2)), margin=limit.margin).require()
+    np.testing.assert_allclose(limit.zeta, least.zeta, rtol=1e-6)
+    ratios = report.trajectory.observed["potential_ratio"]
+    assert 0.9 < found.potential_ratio < 1 and np.nanmax(ratios) <= 1 + 1e-6
+    assert ratios[-1] == pytest.approx(found.potential_ratio)
+    program = ib.programs.LeastPotential().literal(X, y, limit.u0, limit.v0, margin=5.0)
+    other = solve_diagonal(X, y, limit.u0, limit.v0, margin=5.0)
+    assert program.solve(solver="CLARABEL") == pytest.approx(other.objective, abs=1e-5)
+
+
+def test_phases_of_growing_rates_reach_the_limit_of_a_small_start() -> None:
+    report = ib.run("diagonal", init_scale=0.01, n_train=10, n_val=10, steps=(1000, 1000, 2000))
+    assert report.verdict.word == "AT ITS LIMIT" and report.comparison.limit_error < 5e-3
+    # Later steps are larger, and the start that all of them amount to has hardly moved.
+    assert report.comparison.effective_scale == pytest.approx(0.01, rel=0.03)
+
+
+def test_labels_that_features_do_not_separate_have_no_run_on_margins() -> None:
+    X, y = np.ones((2, 3)), np.array([1.0, -1.0])
+    report = ib.run("diagonal", X=X, y=y, X_val=X, y_val=y, loss="logistic", steps=10)
+    assert report.limit.status.name == "NOT_SEPARABLE" and "network" not in report.objects

@@ -353,3 +353,22 @@ def test_random_programs_are_solved_at_every_penalty(seed) -> None:
         for penalty in 10 ** rng.uniform(-7, -0.5, size=2):
             limit = solve_fit(inputs, y, gates, loss=loss, penalty=penalty).require()
             assert limit.gap_of(limit.zeta, inputs, y, gates) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("loss", "norm"), [("logistic", "units"), ("logistic", "ridge"), ("squared", "units")]
+)
+def test_weights_of_samples_are_those_of_repeated_samples(loss, norm) -> None:
+    counts = np.arange(len(X)) % 3 + 1
+    asked = {"loss": loss, "norm": norm, "penalty": 0.02, "tol": 1e-10}
+    weighted = solve_fit(X, Y, GATES, sample_weight=2.5 * counts, **asked).require()
+    each = (np.repeat(one, counts, axis=0) for one in (X, Y, GATES))
+    repeated = solve_fit(*each, **asked).require()
+    assert weighted.objective == pytest.approx(repeated.objective, rel=1e-9)
+    np.testing.assert_allclose(weighted.zeta, repeated.zeta, atol=1e-4)
+    assert weighted.certify(X, Y, GATES).status.name == "SOLVED"
+    assert weighted.gap_of(weighted.zeta, X, Y, GATES) < 1e-6
+    plain = solve_fit(X, Y, GATES, **asked)
+    assert plain.gap_of(weighted.zeta, X, Y, GATES) > 1e-3  # weights move a finite limit
+    with pytest.raises(ValueError, match="`sample_weight` must be positive"):
+        solve_fit(X, Y, GATES, sample_weight=counts - 1, **asked)

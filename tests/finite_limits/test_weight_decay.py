@@ -151,6 +151,57 @@ def test_a_run_with_decay_resumes_to_the_bit(trainer, tmp_path) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+def _margins_of(network: torch.nn.Module, weights: dict[str, torch.nn.Parameter]) -> torch.Tensor:
+    called = torch.func.functional_call(network, weights, (torch.tensor(X), torch.tensor(GATES)))
+    return torch.tensor(Y) * called
+
+
+DECAYING: list[tuple[Any, Any, bool]] = [
+    (
+        lambda w: ib.optim.GradientDescent(w, n_samples=40, lr=0.1, momentum=0.5, weight_decay=0.2),
+        lambda w: torch.optim.SGD(w, lr=0.1, momentum=0.5, weight_decay=0.2),
+        False,
+    ),
+    (
+        lambda w: ib.optim.Adam(
+            w, n_samples=40, degree=2, lr=0.01, betas=(0.9, 0.95), epsilon=1e-4, weight_decay=0.7
+        ),
+        lambda w: torch.optim.AdamW(w, lr=0.01, betas=(0.9, 0.95), eps=1e-4, weight_decay=0.7),
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "of_torch", "falls"), DECAYING)
+def test_optimisers_with_decay_step_as_torchs_and_go_on_to_the_bit(make, of_torch, falls) -> None:
+    networks = [ib.FReLU(8, 6, random_state=4) for _ in range(2)]
+    weights = [dict(network.named_parameters()) for network in networks]
+    ours, theirs = make(list(weights[0].values())), of_torch(list(weights[1].values()))
+    for step in range(30):
+        if step == 15:  # a new optimiser, of the state that the first one left
+            saved = ours.state_dict()
+            ours = make(list(weights[0].values()))
+            ours.load_state_dict(saved)
+        ours.step(lambda: _margins_of(networks[0], weights[0]))
+        theirs.zero_grad()
+        loss = torch.nn.functional.softplus(-_margins_of(networks[1], weights[1])).mean()
+        loss.backward()
+        if falls:
+            theirs.param_groups[0]["lr"] = 0.01 / (1 + step / 1000) ** 0.5
+        theirs.step()
+    for one, other in zip(weights[0].values(), weights[1].values(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_signs_with_decay_shrink_weights_before_they_move() -> None:
+    w = torch.nn.Parameter(torch.tensor([0.5, -2.0]).double())
+    optimiser = ib.optim.SteepestDescent([w], norm="linf", n_samples=1, lr=0.1, weight_decay=2.0)
+    optimiser.step(lambda: w.sum()[None])
+    np.testing.assert_allclose(w.detach(), [0.8 * 0.5 + 0.1, 0.8 * -2.0 + 0.1], rtol=1e-12)
+    with pytest.raises(ValueError, match="`weight_decay` must be at least 0"):
+        ib.optim.Adam([w], n_samples=1, weight_decay=-1.0)
+
+
 # Runs
 
 
@@ -177,6 +228,18 @@ def test_a_run_with_decay_is_at_its_limit(model, own, norm, tmp_path) -> None:
     assert json.loads((tmp_path / "report" / "results.json").read_text())["limit"]["norm"] == norm
 
 
+@pytest.mark.parametrize(
+    ("model", "own"),
+    [("linear", {}), ("deep-linear", {"depth": 2}), ("frelu", {"hidden_units": 3}),
+     ("gln", {"hidden_units": 2})],
+)  # fmt: skip
+def test_a_run_with_decay_on_the_squared_loss_is_at_its_limit(model, own) -> None:
+    asked = {"n_train": 30, "n_val": 10, "steps": 4000, "weight_decay": 0.03}
+    report = ib.run(model, loss="squared", **asked, **own)
+    assert report.verdict.word == "AT ITS LIMIT" and report.limit.loss == "squared"
+    assert report.comparison.value_gap < 1e-6 and abs(report.comparison.over_optimum) < 1e-6
+
+
 def test_a_run_with_decoupled_decay_uses_its_ball() -> None:
     own = {"n_train": 30, "n_val": 20, "steps": 3000, "learning_rate": 0.003}
     report = ib.run("linear", weight_decay=4.0, decoupled=True, **own)
@@ -194,6 +257,7 @@ def test_a_run_with_decoupled_decay_uses_its_ball() -> None:
         ("linear", {"trainer": "constant,normalised"}, "trainer"),
         ("linear", {"batch_size": 5}, "`batch_size` must be 0"),
         ("linear", {"loss": "exponential"}, "`loss` 'exponential'"),
+        ("linear", {"loss": "squared", "weight_decay": 0.0}, "`loss` 'squared' has a program"),
         ("linear", {"decoupled": True, "trainer": "constant", "batch_size": 0}, "leave it out"),
         ("gln", {"decoupled": True, "trainer": "muon"}, "no ball is known"),
         ("linear", {"weight_decay": 0.0, "decoupled": True}, "give `--weight-decay`"),

@@ -9,7 +9,7 @@ import implicit_bias as ib
 from implicit_bias.limits import Norm
 
 # Least norms of the coefficients of six units on 40 samples, by Clarabel.
-OPTIMA = {"linf": 0.6377642, "spectral": 1.6340048, "rows": 7.0591560}
+OPTIMA = {"linf": 0.6377642, "spectral": 1.6340048, "rows": 7.0591560, "muon": 3.8431196}
 every_norm = pytest.mark.parametrize("norm", [*OPTIMA, "l2", "l1"])
 
 
@@ -64,6 +64,28 @@ def test_the_induced_norm_is_the_least_product_of_the_norms_of_both_layers(norm)
         a = np.exp(rng.normal(size=6)) * rng.choice([-1, 1], 6)
         W = limit.zeta / a[:, None] + 0.2 * rng.normal(size=limit.zeta.shape)
         assert value(W, a) > limit.objective
+
+
+def test_muon_on_both_layers_has_the_least_product_of_spectral_norms() -> None:
+    torch = pytest.importorskip("torch")
+    X, y, gates = data()
+    limit = ib.solve_frelu_svm(X, y, gates, norm="muon").require()
+
+    def value(W: np.ndarray, a: np.ndarray) -> float:
+        margin = (y * ((X @ W.T) * gates * a).sum(axis=1)).min()
+        return np.linalg.norm(W, 2) * np.linalg.norm(a) / margin if margin > 0 else np.inf
+
+    W, a = limit.balanced_weights()
+    assert value(W, a) == pytest.approx(limit.objective)
+    assert np.linalg.norm(W, 2) == pytest.approx(np.linalg.norm(a))
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        b = a * np.exp(0.3 * rng.normal(size=6))
+        assert value(limit.zeta / b[:, None] + 0.05 * rng.normal(size=W.shape), b) > limit.objective
+    # Layers are no stronger than one: between the spectral norm and the sum over units.
+    assert OPTIMA["spectral"] < limit.objective < OPTIMA["rows"]
+    with pytest.raises(ValueError, match="`norm` 'muon' is one of coefficients"):
+        ib.optim.SteepestDescent(torch.nn.Linear(8, 1).parameters(), norm="muon", n_samples=40)
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf", "l1"])

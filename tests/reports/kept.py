@@ -78,6 +78,7 @@ NETWORKS: dict[str, Callable[[Any], torch.nn.Module]] = {
     "network:ReLUMean": lambda kind: kind(2, 3),
     "network:ColumnGLN": lambda kind: kind(2, np.array([[0, 1], [1, 1]]), n_outputs=3),
     "network:ShallowGLN": lambda kind: kind(2, np.array([[0, 1], [1, 1]])),
+    "network:SoftDGN": lambda kind: kind(2, widths=(3, 2)),
     "network:LinearStudent": lambda kind: kind(np.ones((2, 3))),
 }
 

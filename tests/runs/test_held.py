@@ -31,7 +31,7 @@ QUICK = small_runs(
 # Options that go with those that tell what a report holds.
 FURTHER: dict[tuple[str, str], dict[str, Any]] = {
     ("distillation", "all"): {"depth": 1, "data": "digits", "n_train": 100},
-    ("frelu", "joint"): {"n_train": 20},
+    ("frelu", "joint"): {"data": "wine"},
 }
 CASES = [(name, choice) for name, model in MODELS.items() for choice, _ in held(model)]
 

@@ -134,6 +134,26 @@ def test_a_trainer_in_another_norm_goes_to_its_own_program() -> None:
     assert report.comparison.network_norm == pytest.approx(values[0], rel=1e-9)
 
 
+def test_trainers_of_several_norms_stand_beside_their_own_programs() -> None:
+    report = ib.run("linear", classes="joint", trainer="sign,spectral,dual", steps=(1500,), **DATA)
+    networks = json.loads(report.to_json())["networks"]
+    assert report.limit.norm == "l2"  # the limit of the one that descends the gradient
+    for trainer, norm in (("sign", "linf"), ("spectral", "spectral"), ("dual", "l2")):
+        found, expected = networks[trainer]["norms"], solve_multiclass_svm(X, LABELS, norm=norm)
+        assert found["norm"] == norm and found["exact"]
+        assert found["objective"] == pytest.approx(expected.objective, rel=1e-7)
+        assert 0.85 < found["certified_ratio"] <= found["margin_ratio"] * (1 + 1e-7) <= 1 + 1e-6
+        others = found["others"]
+        assert max(others, key=others.get) == norm
+        # The margin of the network in this norm, by its own coefficients, over the largest.
+        assert others[norm] == pytest.approx(found["margin_ratio"], rel=1e-6)
+    kkt = {name: one["norms"]["kkt_ratio"] for name, one in networks.items()}
+    assert min(kkt.values()) > 0.85
+    # Values of programs in several norms have their norms on the screen.
+    (line,) = [line for line in report.first_screen().splitlines() if line.startswith("optimum")]
+    assert line.endswith(" spectral") and "2.93" in line
+
+
 def test_what_has_no_program_is_a_bound_or_refused_by_name() -> None:
     own = {**DATA, "steps": (150,), "trainer": "annealed"}
     deep = ib.run("deep-linear", classes="joint", depth=3, hidden_units=4, **own)
@@ -143,7 +163,7 @@ def test_what_has_no_program_is_a_bound_or_refused_by_name() -> None:
     for name, more, message in (
         ("gln", {}, "'joint' has no program for the model gln"),
         ("deep-linear", {"trainer": "muon"}, "deep-linear and the trainer 'muon'"),
-        ("linear", {"trainer": "sign,dual"}, "different norms"),
+        ("frelu", {"trainer": "dual,sign"}, "frelu and the trainer 'sign'"),
     ):
         with pytest.raises(ValueError, match=message):
             ib.run(name, classes="joint", **{**own, **more})

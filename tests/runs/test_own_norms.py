@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 import implicit_bias as ib
 from implicit_bias import FReLU
 from implicit_bias.limits import Norm
-from implicit_bias.runs import INDUCED, both_spectral_dual
+from implicit_bias.runs import INDUCED
 
 Array = NDArray[np.float64]
 RNG = np.random.default_rng(7)
@@ -24,7 +24,7 @@ RNG = np.random.default_rng(7)
 def test_products_of_layer_norms_are_no_smaller_than_the_induced_norm(form, norms) -> None:
     """Of random weights; below what bounds alone the norm is smaller too."""
     induced = INDUCED[form][norms]
-    if induced.norm == "both-spectral" or form in ("one layer", "columns"):
+    if form in ("one layer", "columns"):
         return
     for _ in range(50):
         W, a = RNG.normal(size=(4, 6)), RNG.normal(size=4)
@@ -37,10 +37,9 @@ def test_products_of_layer_norms_are_no_smaller_than_the_induced_norm(form, norm
 
 
 def test_the_dual_of_spectral_norms_on_both_layers_bounds_every_network() -> None:
-    V = RNG.normal(size=(4, 6))
-    bound, tight = both_spectral_dual(V), both_spectral_dual(V, rounds=3000)
-    assert tight <= bound <= 1.03 * tight
-    best = 0.0
+    V, dual = RNG.normal(size=(4, 6)), Norm.of("muon").dual
+    tight, best = dual.value(V), 0.0
+    assert tight <= dual.above(V) <= (1 + 1e-10) * tight
     for _ in range(60):
         a, W = RNG.normal(size=4), RNG.normal(size=(4, 6))
         for _ in range(20):  # the best W for a, and the best a for W
@@ -50,9 +49,8 @@ def test_the_dual_of_spectral_norms_on_both_layers_bounds_every_network() -> Non
             a /= np.linalg.norm(a)
         best = max(best, float((a[:, None] * W * V).sum()))
     assert 0.999 * tight < best <= tight * (1 + 1e-9)
-    assert both_spectral_dual(np.zeros((2, 3))) == 0
-    # Of one unit it is the l2 norm; of equal rows the largest of them counts as one.
-    assert both_spectral_dual(V[:1]) == pytest.approx(np.linalg.norm(V[0]), rel=1e-8)
+    # Of one unit it is the l2 norm.
+    assert dual.value(V[:1]) == pytest.approx(np.linalg.norm(V[0]))
 
 
 def largest_entry_margin(X: Array, y: Array, gates: Array) -> float:
@@ -121,6 +119,16 @@ def test_the_optimum_of_sign_descent_is_that_of_a_linear_program() -> None:
     found = networks()["sign"]["norms"]
     assert found["objective"] == pytest.approx(0.6377642, rel=1e-6)  # of the same data in print
     assert 1 / found["objective"] == pytest.approx(largest_entry_margin(X, Y, GATES), rel=1e-7)
+
+
+def test_spectral_norms_on_both_layers_have_a_program_of_their_own() -> None:
+    data = {"X": X, "y": Y, "X_val": X[:9], "y_val": Y[:9], "gating": Given()}
+    short = ib.run("frelu", **data, trainer="spectral", steps=30)
+    found = json.loads(short.to_json())["norms"]
+    assert (found["norm"], found["exact"]) == ("muon", True)
+    # Of the same data in print.
+    assert found["lower_bound"] <= found["objective"] == pytest.approx(3.8431196, rel=1e-7)
+    assert found["lower_bound"] == pytest.approx(found["objective"], rel=1e-7)
 
 
 def test_certified_ratios_rise_with_training_and_never_pass_one() -> None:

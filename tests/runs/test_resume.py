@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,17 +20,29 @@ GDLN = (
     "--learning-rate", "2,1", "--batch-size", "100",
 )  # fmt: skip
 RELU = (
-    "--model", "relu", "--n-train", "60", "--n-val", "200", "--hidden-units", "8", "--trainer",
+    "--model", "relu", "--n-train", "60", "--n-val", "50", "--hidden-units", "8", "--trainer",
     "constant", "--steps", "60,40", "--learning-rate", "0.05,0.01", "--batch-size", "16",
 )  # fmt: skip
 DGN = (
-    "--model", "dgn", "--n-train", "30", "--n-val", "50", "--hidden-units", "7", "--steps", "40",
+    "--model", "dgn", "--n-train", "30", "--n-val", "20", "--hidden-units", "7", "--steps", "40",
     "--trainer", "normalised",
 )  # fmt: skip
 CLASSES = (
     "--model", "frelu", "--classes", "all", "--n-train", "60", "--n-val", "100", "--hidden-units",
     "5", "--steps", "40",
 )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Callable[[tuple[str, ...]], tuple[dict[str, Any], Path]]:
+    """The record and the folder of a run that never stopped, which each choice has once."""
+
+    @cache
+    def run_whole(arguments: tuple[str, ...]) -> tuple[dict[str, Any], Path]:
+        folder = tmp_path_factory.mktemp("whole")
+        return results(*arguments, "--save", folder), folder
+
+    return run_whole
 
 
 @pytest.mark.parametrize(
@@ -44,14 +61,14 @@ CLASSES = (
     ],
 )
 def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(
-    arguments, stage, at, monkeypatch, tmp_path
+    arguments, stage, at, whole, monkeypatch, tmp_path
 ) -> None:
-    whole = results(*arguments, "--save", tmp_path / "whole")
+    expected_record, folder = whole(arguments)
     there = (*arguments, "--save", tmp_path / "cut")
     cut(monkeypatch, there, stage, at=at)
     resumed = results(*there, "--resume")
-    assert without_times(resumed) == without_times(whole)
-    expected, found = saved_arrays(tmp_path / "whole"), saved_arrays(tmp_path / "cut")
+    assert without_times(resumed) == without_times(expected_record)
+    expected, found = saved_arrays(folder), saved_arrays(tmp_path / "cut")
     assert found.keys() == expected.keys() and len(found) >= 8
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)

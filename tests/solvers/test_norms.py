@@ -14,13 +14,16 @@ mpmath: Any = pytest.importorskip("mpmath")
 
 MATRIX: tuple[NormName, ...] = (
     "l2", "linf", "l1", "spectral", "nuclear", "rows", "columns", "largest-row", "largest-column",
-    "units", "largest-unit",
+    "units", "largest-unit", "muon", "muon-dual",
 )  # fmt: skip
 STACKS: tuple[NormName, ...] = (
     "l2", "linf", "l1", "units", "largest-unit", "sum-spectral", "max-spectral", "sum-nuclear",
     "max-nuclear",
 )  # fmt: skip
 EVERY = [*((name, 2) for name in MATRIX), *((name, 3) for name in STACKS)]
+
+FACTORED: tuple[NormName, ...] = ("muon", "muon-dual")
+EXACT = [(name, n_axes) for name, n_axes in EVERY if name not in FACTORED]
 
 
 def matrices(n_axes: int) -> list[np.ndarray]:
@@ -75,7 +78,7 @@ def exactly(norm: Norm, B: np.ndarray) -> Any:
     return max(sizes) if norm.over == "max" else mpmath.fsum(sizes)
 
 
-@pytest.mark.parametrize(("name", "n_axes"), EVERY)
+@pytest.mark.parametrize(("name", "n_axes"), EXACT)
 def test_upper_bounds_are_above_the_norm_and_next_to_it(name: NormName, n_axes: int) -> None:
     norm = Norm.of(name)
     lost = np.abs(np.random.default_rng(0).normal(size=matrices(n_axes)[0].shape))
@@ -88,6 +91,35 @@ def test_upper_bounds_are_above_the_norm_and_next_to_it(name: NormName, n_axes: 
             for sign in (1.0, -1.0):
                 bound = mpmath.mpf(norm.above(B, 1e-3 * lost))
                 assert exactly(norm, B + sign * 1e-3 * lost) <= bound
+
+
+@pytest.mark.parametrize("name", FACTORED)
+def test_bounds_of_factored_norms_are_above_every_network_and_next_to_one(name) -> None:
+    norm, rng = Norm.of(name), np.random.default_rng(0)
+    for B in matrices(2)[:5]:
+        # <B, V> is at most N(B) N*(V), of exact norms; at the steepest V it is that.
+        V = norm.dual.steepest(B)
+        product, inner = norm.above(B) * norm.dual.above(V), float(np.sum(B * V))
+        assert inner * (1 - 1e-15) <= product <= inner * (1 + 1e-10)
+        lost = 1e-3 * np.abs(rng.normal(size=B.shape)) * np.abs(B).max()
+        for sign in (1.0, -1.0):
+            assert norm.value(B + sign * lost) <= norm.above(B, lost)
+        for _ in range(50):
+            a, W = rng.normal(size=len(B)), rng.normal(size=B.shape)
+            size = np.linalg.norm(a) * np.linalg.norm(W, 2)
+            if name == "muon":
+                assert norm.value(a[:, None] * W) <= size
+            else:
+                assert np.sum(B * a[:, None] * W) <= size * norm.above(B)
+    a, W = Norm.of("muon").factors(B := matrices(2)[0])
+    assert a[:, None] * W == pytest.approx(B)
+    assert [np.linalg.norm(a) ** 2, np.linalg.norm(W, 2) ** 2] == pytest.approx(
+        [Norm.of("muon").value(B)] * 2
+    )
+    with pytest.raises(ValueError, match="`factors` are those of the norm 'muon'"):
+        Norm.of("rows").factors(B)
+    with pytest.raises(ValueError, match="`over` 'factored' takes the spectral norm inside"):
+        Norm("nuclear", "factored", "rows")
 
 
 @pytest.mark.parametrize("share", [1 - 1e-6, 1 + 1e-6])
@@ -106,6 +138,8 @@ def test_upper_bounds_trust_no_decomposition(share, monkeypatch) -> None:
 
 def test_equal_norms_are_written_in_one_form() -> None:
     assert Norm("spectral", "max", "rows") == Norm.of("largest-row")
+    assert Norm("l2", "factored", "rows") == Norm.of("rows")
+    assert Norm("l2", "weighted", "rows") == Norm.of("largest-row")
     assert Norm("l2", "max", "whole") == Norm.of("l2") == Norm.of("frobenius") == Norm()
     assert [Norm.of(name).dual.name for name in MATRIX[:9]] == [
         "l2", "l1", "linf", "nuclear", "spectral", "largest-row", "largest-column", "rows",

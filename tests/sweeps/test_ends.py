@@ -52,6 +52,7 @@ def test_a_time_limit_ends_training_and_a_retry_may_have_longer(tmp_path) -> Non
     assert len(longer.frame()) == 1
 
 
+@pytest.mark.usefixtures("heard")
 def test_a_cell_that_has_found_nothing_in_its_time_fails(tmp_path) -> None:
     trap = Trap(12, lambda: time.sleep(30))
     done = ib.sweep("gln", {"seed": [0]}, out=tmp_path, gating=trap, progress=trap.spring,

@@ -87,31 +87,22 @@ def test_a_worker_of_dask_that_dies_loses_its_cell_and_not_the_sweep(tmp_path, s
     assert done.frame()["n_train"].tolist() == [12, 14]
 
 
-@pytest.mark.usefixtures("found")
-def test_jobs_of_submitit_do_what_one_process_does(tmp_path, expected, capfd) -> None:
-    pytest.importorskip("submitit", reason="submitit is not installed")
-    engine = ib.sweeps.Engine("slurm", scheduler="local", options={"timeout_min": 5})
-    out = tmp_path / "runs"
-    check(ib.sweep("gln", GRID, out=out, jobs=2, engine=engine, **SMALL), expected)
-    assert [path.suffix for path in out.iterdir() if path.is_file()] == [".parquet"]
-    assert "Traceback" not in capfd.readouterr().err
-
-
 def end_process() -> None:
+    assert "torch" not in sys.modules  # no cell here trains
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.usefixtures("found")
 def test_a_cell_that_kills_its_process_is_lost_alone_and_runs_another_time(tmp_path) -> None:
-    trap = Trap(15, end_process)
-    grid = {"n_train": range(12, 18)}
+    trap = Trap(13, end_process)
+    grid = {"n_train": range(12, 15)}
     done = ib.sweep("gln", grid, out=tmp_path, jobs=2, gating=trap, progress=trap.spring,
                     n_val=5, steps=0)  # fmt: skip
-    assert done.frame()["n_train"].tolist() == [12, 13, 14, 16, 17]
-    assert not done.finished and not done.failures and list(done.lost) == [done.cells[3]]
-    assert done.lost[done.cells[3]].startswith("the process that ran the cell was ended")
+    assert done.frame()["n_train"].tolist() == [12, 14]
+    assert not done.finished and not done.failures and list(done.lost) == [done.cells[1]]
+    assert done.lost[done.cells[1]].startswith("the process that ran the cell was ended")
     again = ib.sweep("gln", grid, out=tmp_path, gating=Trap(0, end_process), n_val=5, steps=0)
-    assert again.n_skipped == 5 and again.finished
+    assert again.n_skipped == 2 and again.finished
     assert again.frame()["n_train"].tolist() == list(grid["n_train"])
 
 
@@ -277,11 +268,11 @@ def typed(engine: ib.sweeps.Engine) -> list[str]:
 @pytest.mark.usefixtures("found")
 @pytest.mark.parametrize("name", ["joblib", "slurm", "dask"])
 def test_a_sweep_that_is_killed_leaves_no_process_and_goes_on_to_the_same_table(
-    tmp_path, name, request
+    tmp_path, name, request, capfd
 ) -> None:
     out, engine = tmp_path / "runs", engine_of(name, request)
     jobs = "2" if name == "joblib" else "1"  # one of joblib's is the process of the sweep
-    words = ["--model", "linear", "--seed", "0:400", "--n-train", "12", "--steps", "40"]
+    words = ["--model", "linear", "--seed", "0:400", "--n-train", "12", "--steps", "0"]
     process = subprocess.Popen(
         [sys.executable, "-m", "implicit_bias", "sweep", *words, "--jobs", jobs, *typed(engine),
          "--out", str(out)],
@@ -296,10 +287,11 @@ def test_a_sweep_that_is_killed_leaves_no_process_and_goes_on_to_the_same_table(
     assert (workers or name == "dask") and ended(workers)
     before = len(lines(out))
     assert 3 <= before < 400
-    # Some that were done, and two that nobody had come to.
+    # Some that were done, and two that nobody had come to, in a job each.
     seeds = sorted(ib.sweeps.read_rows(out)["seed"])
     grid = {"seed": [*seeds[:3], 398, 399]}
-    done = ib.sweep("linear", grid, out=out, engine=engine, n_train=12, steps=40)
+    done = ib.sweep("linear", grid, out=out, engine=engine, jobs=2, **SMALL)
     assert done.n_skipped == 3
-    how = {"n_train": 12, "steps": 40}
-    check(done, ib.sweep("linear", grid, out=tmp_path / "alone", **how).frame())
+    check(done, ib.sweep("linear", grid, out=tmp_path / "alone", **SMALL).frame())
+    assert {path.suffix for path in out.iterdir() if path.is_file()} == {".parquet"}
+    assert "Traceback" not in capfd.readouterr().err

@@ -19,7 +19,14 @@ from ...measures.scalars import agreement
 from ...networks.diagonal_linear import DiagonalLinear
 from ...quantities.measured import Measured, part, quantity
 
-__all__ = ["DiagonalComparison", "DiagonalObserver", "compare_diagonal", "norms_over_scales"]
+__all__ = [
+    "DiagonalComparison",
+    "DiagonalObserver",
+    "MarginObserver",
+    "compare_diagonal",
+    "norms_over_scales",
+    "smallest_margin",
+]
 
 
 class DiagonalComparison(Measured):
@@ -67,6 +74,41 @@ class DiagonalObserver:
         self.effective.load_state_dict(state)
 
 
+class MarginObserver(DiagonalObserver):
+    """Observer for `train` on the logistic loss: beside the least potential of the own margin.
+
+    Parameters
+    ----------
+    network : DiagonalLinear
+        As it begins.
+    limit : DiagonalLimit
+        Of any margin, from this start.
+    train : Sample
+    """
+
+    def __init__(self, network: DiagonalLinear, limit: DiagonalLimit, train: Sample) -> None:
+        super().__init__(network, limit)
+        self._train = train
+
+    def __call__(self, network: torch.nn.Module) -> Mapping[str, Any]:
+        """Measure "effective_scale", and "limit_error" and "potential_ratio" at the own margin."""
+        c = self.effective(network)["effective_scale"]
+        zeta = coefficients(network)
+        X, y = (np.asarray(to_numpy(one), dtype=np.float64) for one in self._train[:2])
+        margin, error, ratio = smallest_margin(X, y, zeta), math.nan, math.nan
+        if margin > 0:
+            limit = self._limit
+            own = solve_diagonal(X, y, limit.u0, limit.v0, margin=margin, tol=limit.tol)
+            error = relative_distance(zeta, own.zeta)
+            ratio = potential_ratio(own, zeta)
+        return {"effective_scale": math.sqrt(c / 2), "limit_error": error, "potential_ratio": ratio}
+
+
+def smallest_margin(X: Floats, y: Floats, zeta: Floats) -> float:
+    """Return the smallest margin ``y_n <zeta, x_n>``."""
+    return float((y * (X @ zeta)).min())
+
+
 def compare_diagonal(
     limit: DiagonalLimit,
     network: DiagonalLinear,
@@ -85,14 +127,18 @@ def compare_diagonal(
     train, held_out : Sample
     """
     X, zeta = np.asarray(to_numpy(train.X), dtype=np.float64), coefficients(network)
-    targets = X @ limit.zeta
     start = np.stack(observer.effective.start)
-    of_steps = solve_diagonal(X, targets, *start, tol=limit.tol)
+    targets = X @ limit.zeta if limit.margin is None else np.asarray(to_numpy(train.y))
+    of_steps = solve_diagonal(X, targets, *start, margin=limit.margin, tol=limit.tol)
+    # Of all with its scores, or of all with its margin.
+    least = limit
+    if limit.margin is None:
+        least = solve_diagonal(X, X @ zeta, limit.u0, limit.v0, tol=limit.tol)
     inputs = np.asarray(to_numpy(held_out.X), dtype=np.float64)
     return DiagonalComparison(
         limit_error=relative_distance(zeta, limit.zeta),
         start_error=relative_distance(zeta, of_steps.zeta),
-        potential_ratio=_potential_ratio(limit, X, zeta),
+        potential_ratio=potential_ratio(least, zeta),
         off_span=limit.off_span(X, zeta),
         l1_limit=float(np.abs(limit.zeta).sum()),
         l1_norm=float(np.abs(zeta).sum()),
@@ -104,14 +150,17 @@ def compare_diagonal(
     )
 
 
-def norms_over_scales(X: Floats, targets: Floats, scales: Floats, tol: float) -> Floats:
+def norms_over_scales(
+    X: Floats, targets: Floats, scales: Floats, tol: float, margin: float | None = None
+) -> Floats:
     """Return l1 and l2 norms (S, 2) of the limits from starts of scales (S,).
 
     NaN where a limit is not solved to `tol`.
     """
     norms = np.full((len(scales), 2), math.nan)
     for place, scale in enumerate(scales):
-        limit = solve_diagonal(X, targets, np.full(X.shape[1], math.sqrt(2) * scale), tol=tol)
+        start = np.full(X.shape[1], math.sqrt(2) * scale)
+        limit = solve_diagonal(X, targets, start, margin=margin, tol=tol)
         if limit.status.severity == 0:
             norms[place] = np.abs(limit.zeta).sum(), np.linalg.norm(limit.zeta)
     return norms
@@ -128,10 +177,10 @@ def relative_distance(zeta: Floats, limit: Floats) -> float:
     return float(np.linalg.norm(zeta - limit)) / size if size > 0 else math.nan
 
 
-def _potential_ratio(limit: DiagonalLimit, X: Floats, zeta: Floats) -> float:
-    """Return a lower bound of the least potential of all with its scores, over the network's."""
-    potential = potential_of(limit.u0, limit.v0, limit.depth)
+def potential_ratio(least: DiagonalLimit, zeta: Floats) -> float:
+    """Return a lower bound of the potential of a limit over that of coefficients."""
+    potential = potential_of(least.u0, least.v0, least.depth)
     zero = np.zeros_like(zeta)
     own = float(potential.divergence(zero, potential.inverse(zeta, zero)).sum())
-    proof = solve_diagonal(X, X @ zeta, limit.u0, limit.v0, tol=limit.tol).certificate
+    proof = least.certificate
     return proof.divergence * (1 - proof.gap) / own if own > 0 else math.nan

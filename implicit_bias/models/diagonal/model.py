@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...options.fields import ImageOptions, ScheduleOptions, option
 from ...runs.model import Holds, Model
-from ...runs.premises import FULL_BATCHES, Premise
+from ...runs.premises import FULL_BATCHES, SEPARABLE, Premise
 
 __all__ = ["MODELS"]
 
@@ -21,7 +21,14 @@ class DiagonalOptions(ScheduleOptions, ImageOptions):
         above=0,
         example="0.04,0.01 (or auto)",
         words={"auto": ()},
-        unset="0.1 over the largest curvature at the start and at the limit",
+        unset="0.1 over the largest curvature at the start and at the limit, up to 10 times that "
+        "in later phases",
+    )
+    loss: str = option(
+        "squared",
+        "squared: the limit interpolates. logistic: steps along the gradient of log(loss), beside "
+        "the least potential of the network's own smallest margin.",
+        choices=("squared", "logistic"),
     )
     init_scale: float = option(
         0.1, "Scale of the start u = sqrt(2) scale, v = 0: small is rich, large is kernel.", above=0
@@ -29,7 +36,18 @@ class DiagonalOptions(ScheduleOptions, ImageOptions):
     tol: float = option(1e-8, "Relative gap and misfit to reach.", above=0)
 
 
-SQUARED = Premise(name="squared loss", text="the loss is squared", known="by construction")
+OF_MARGINS = {"loss": ("logistic",)}
+SQUARED = Premise(
+    name="squared loss", text="the loss is squared", known="by construction", unless=OF_MARGINS
+)
+SEPARATES = replace(SEPARABLE, where=OF_MARGINS)
+LARGE = Premise(
+    name="large weights and margins",
+    text="the start and log(1/loss) become large together; at finite values the ratio of "
+    "potentials says how near a network is",
+    known="cannot be checked",
+    where=OF_MARGINS,
+)
 FLOW = Premise(
     name="gradient flow",
     text="steps are small enough to follow gradient flow: the start that they amount to is "
@@ -40,6 +58,7 @@ INTERPOLATES = Premise(
     name="interpolation",
     text="features interpolate the targets; else the limit is that of their best fit",
     known="measured",
+    unless=OF_MARGINS,
 )
 MODELS = (
     Model(
@@ -50,12 +69,17 @@ MODELS = (
         source="Woodworth et al. 2020, theorem 1",
         program="min sum_i phi_i(b_i)  s.t.  <b, x_n> = y_n;  phi(b) = (b asinh(2b/c) - "
         "sqrt(b^2 + c^2/4)) / 2,  c = 2 scale^2",
-        assumes=(SQUARED, FLOW, FULL_BATCHES, INTERPOLATES),
+        assumes=(SQUARED, FLOW, FULL_BATCHES, INTERPOLATES, SEPARATES, LARGE),
         options=DiagonalOptions,
         run=f"{__package__}.run:run_diagonal",
         programs=f"{__package__}.run:diagonal_programs",
         refuses={"gating": "its features have no gates; gates may be its features"},
-        defaults={"n_train": 20, "batch_size": 0, "steps": (20000,), "learning_rate": ()},
+        defaults={
+            "n_train": 20,
+            "batch_size": 0,
+            "steps": (4000, 6000, 10000),
+            "learning_rate": (),
+        },
         provable=False,
         holds=Holds(
             limit="finite_limits.diagonal:DiagonalLimit",

@@ -1,73 +1,33 @@
-"""The run of linear students: closed form, bounds, gradient flow, and a network trained."""
+"""The run of linear students: closed form and bounds, before anything is trained."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..._words import LossName
-from ...data.arrays import Floats
 from ...data.catalogue import load_class_data
 from ...data.labelled import ClassDataset
 from ...data.pairs import load_pair
-from ...networks.deep_linear import DeepLinear
-from ...networks.student import LinearStudent
-from ...reports.finding import Finding, Side, Table
-from ...reports.findings import TOGETHER, trained
+from ...reports.finding import Finding
 from ...reports.report import Report
-from ...reports.verdict import Evidence, decide
-from ...reports.writers import write_path
-from ...runs.fit import fit
 from ...runs.gathering import gather
-from ...runs.setup import Setup, torch_dtype, training_settings
-from ...training.settings import TrainingSettings
+from ...runs.setup import Setup, training_settings
 from .closed_form import distillation_limit
-from .comparison import DistillationComparison, compare_with_distillation
 from .data import TransferTask, image_task, make_angle_task
 from .diagnosis import assumptions, limit_finding, risk_finding
-from .figure import plot_null_part, plot_span_error
 from .limit import DistillationLimit
-from .training import draw_start, stable_rates, student_weights
+from .setup import DistillationSetup
+from .training import draw_start, stable_rates
 
 __all__ = ["run_distillation"]
 
 # Sizes where none are given: of the thesis's setting in 1000 dimensions a tenth, and of the
 # bundled digits less than half of their inputs.
 ANGLES, INPUTS, HELD_OUT, IMAGES = 20, 100, 2000, {"digits": 30, "mnist": 100}
-# Layers between are as wide as one likes: of a balanced start all have rank one.
-WIDTH = 10
-# Of student and limit together, on the first screen.
-SCREEN = ("path_error", "zeta_cosine", "agreement")
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class DistillationSetup(Setup):
-    """The setup of a run, its learning rates filled in, with its task, start and limit.
-
-    Attributes
-    ----------
-    task : TransferTask
-        Inputs, teacher and held-out inputs.
-    start : (D,) or (K, D) array
-        Initial end-to-end weights of the student.
-    turned : bool
-        True if the direction that was drawn is reversed.
-    limit : DistillationLimit
-        The limit from `start`.
-    settings : TrainingSettings
-        The settings of training, learning rates included.
-    """
-
-    task: TransferTask
-    start: Floats
-    turned: bool
-    limit: DistillationLimit
-    settings: TrainingSettings
 
 
 def run_distillation(setup: Setup) -> Report:
@@ -172,70 +132,7 @@ def _find(setup: DistillationSetup) -> Iterator[Finding]:
     if not task.of_classes:  # angles are of two classes
         setup.progress.stage("bounding the risk")
         yield risk_finding(setup.limit, task, options.kappa)
-    if not setup.trains:
-        return
-    setup.progress.stage(f"training a student for {setup.settings.n_steps} steps")
-    network = _student(setup)
-    X, labels, settings = task.X, task.soft_labels, setup.settings
-    trajectory = fit(setup, network, X, labels, settings=settings, observer=student_weights)
-    path = {"path.safetensors": write_path(trajectory, settings)}
-    yield trained(network, trajectory, path=path, margins=False)
-    setup.progress.stage("integrating the flow, comparing")
-    yield _comparison(
-        setup, compare_with_distillation(setup.limit, setup.task, trajectory, setup.settings)
-    )
+    if setup.trains:
+        from .trained_run import train_and_compare  # with torch, which no limit alone needs
 
-
-def _student(setup: DistillationSetup) -> DeepLinear | LinearStudent:
-    """Make the untrained student."""
-    options = setup.options
-    begins = torch.tensor(setup.start, dtype=torch_dtype(options.dtype))
-    if setup.task.of_classes:
-        return LinearStudent(begins, device=options.device)
-    widths = (WIDTH,) * (options.depth - 1)
-    return DeepLinear.from_zeta(begins, hidden_widths=widths, device=options.device)
-
-
-def _comparison(setup: DistillationSetup, found: DistillationComparison) -> Finding:
-    """Return the finding that compares the student with its flow and its limit."""
-    return Finding.measured(
-        "comparison",
-        found,
-        tables=(
-            Table(
-                TOGETHER,
-                ("", "limit", "flow at this time", "trained student"),
-                tuple(found.states()),
-            ),
-            Table("comparison", ("", "value"), tuple(found.rows())),
-        ),
-        panels=(
-            partial(plot_span_error, curves=found.curves),
-            partial(plot_null_part, curves=found.curves, limit=setup.limit),
-        ),
-        verdicts=(decide(_evidence(setup.limit, found)),),
-        sides=_sides(found),
-    )
-
-
-def _sides(found: DistillationComparison) -> tuple[Side, ...]:
-    """Return limit, flow and student as columns of the first screen."""
-    own = {name: value for name, value in found.cells().items() if name in SCREEN}
-    states = {"limit": found.limit, "flow, same time": found.flow}
-    return (
-        *(
-            Side(name, {"final_loss": one.loss, **one.cells()}, predicted=name == "limit")
-            for name, one in states.items()
-        ),
-        Side("student", {"final_loss": found.network.loss, **found.network.cells(), **own}),
-    )
-
-
-def _evidence(limit: DistillationLimit, found: DistillationComparison) -> Evidence:
-    """Return the evidence on a student beside its limit."""
-    return Evidence(
-        status=limit.status,
-        near={"limit_error": found.network.error},
-        beside={"agreement": found.agreement},
-        reason=f"the flow is {found.flow.error:.2%} off at this time: give more `--steps`",
-    )
+        yield from train_and_compare(setup)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
 from ...data.arrays import Floats
 from .losses import mean_loss
@@ -61,6 +60,4 @@ def stable_rates(
 
 def student_weights(network: Any) -> dict[str, Floats]:
     """An observer for `train`: the "weights" of a linear network, end to end."""
-    with torch.no_grad():
-        weights: torch.Tensor = network.zeta()
-    return {"weights": weights.double().cpu().numpy().copy()}
+    return {"weights": network.zeta().detach().double().cpu().numpy().copy()}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
-from ...networks.relu_mean import GDLN, ReLUMean
-from ...networks.weights import as_tensor
 from ...training.settings import TrainingSettings
 from .flow import GatedFlow
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["WeightsObserver", "check_descent", "descent_path"]
 
@@ -38,6 +38,9 @@ class WeightsObserver:
 
     def __call__(self, network: torch.nn.Module) -> dict[str, Any]:
         """Measure "weights" and "sign_flips" of a `GDLN` or a `ReLUMean`."""
+        from ...networks.relu_mean import GDLN, ReLUMean
+        from ...networks.weights import as_tensor
+
         if not isinstance(network, GDLN | ReLUMean):
             raise TypeError(
                 "`network` must have averaged units, a GDLN or a ReLUMean, got "

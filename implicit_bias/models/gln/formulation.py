@@ -155,11 +155,12 @@ class SVMGLN(NormedFormulation[GLNLimit]):
                 for h, unit in enumerate(units)
             ]
         )
-        norm = cp.sum([cp.norm(unit, "fro") for unit in units])
+        norm: cvxpy.Expression = cp.sum([cp.norm(unit, "fro") for unit in units])
+        stated: list[cvxpy.Constraint] = []
         if not self.is_own:
             rows = [cp.reshape(one, (1, n_contexts * X.shape[1]), order="C") for one in units]
-            norm = self._stated(rows)
-        return max_margin(norm, program.y, scores)
+            norm, stated = self._stated(rows)
+        return max_margin(norm, program.y, scores, stated)
 
 
 def checked_contexts(contexts: Array, X: Array, n_contexts: int | None = None) -> tuple[Array, int]:
@@ -214,8 +215,8 @@ def solve_gln_svm(
     norm : str or Norm
         Of zeta as a matrix (H, C D), one row a unit: "rows", gradient descent on both layers;
         "linf", sign descent, Signum or Adam without its constant on both; "spectral", Muon on the
-        first layer, as such a matrix, and any of these on the second; "l2", gradient descent on the
-        first and these on the second.
+        first layer, as such a matrix, and any of these on the second; "muon", Muon on both; "l2",
+        gradient descent on the first and Adam or signs on the second.
     **solving
         Keywords `solver`, `tol`, `max_iterations`, `progress` and `threads` of
         `ib.limits.Solving`.

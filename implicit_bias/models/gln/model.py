@@ -44,7 +44,7 @@ class GLNOptions(TrainerOptions, StartOptions, SolverOptions, ContextOptions, Cl
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepGLNOptions(GLNOptions, DecayOptions):
+class DeepGLNOptions(DecayOptions, GLNOptions):
     """The same, with weight decay."""
 
 

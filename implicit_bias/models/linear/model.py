@@ -11,7 +11,6 @@ from ...options.fields import (
     DecayOptions,
     SolverOptions,
     StartOptions,
-    TrainerOptions,
     UnitOptions,
     option,
 )
@@ -31,7 +30,7 @@ __all__ = ["MODELS"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearOptions(TrainerOptions, DecayOptions, StartOptions, SolverOptions, ClassOptions):
+class LinearOptions(DecayOptions, StartOptions, SolverOptions, ClassOptions):
     """Data, a solver and a trainer."""
 
 

@@ -14,6 +14,6 @@ from .formulation import OrthogonallySeparable as OrthogonallySeparable
 from .formulation import solve_orthosep as solve_orthosep
 from .limit import OrthosepLimit as OrthosepLimit
 from .limit import RampFunction as RampFunction
-from .run import layer_rows as layer_rows
-from .run import layer_singular_values as layer_singular_values
 from .schedule import halving_phases as halving_phases
+from .trained_run import layer_rows as layer_rows
+from .trained_run import layer_singular_values as layer_singular_values

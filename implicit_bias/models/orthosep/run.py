@@ -3,52 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from typing import TYPE_CHECKING
 
-import numpy as np
-import torch
-
-from ..._solve import to_numpy
-from ...data.arrays import Floats
-from ...data.orthants import is_orthogonally_separable
-from ...data.sample import Sample
-from ...drawing.figures import Row
-from ...drawing.folds import fold_row
-from ...drawing.runs import run_panels
-from ...equivalence.measure import MeasureDistance, measure_distance
-from ...equivalence.reading import as_weights
-from ...equivalence.weights import ReLUWeights
-from ...measures.comparison import compare, measure_network
-from ...measures.kkt import kkt_distance
-from ...networks.balanced_relu import BalancedReLU, ResidualReLU
-from ...quantities.formatting import number
-from ...quantities.table import TABLE
-from ...reports.finding import Assumption, Finding, Table
-from ...reports.findings import compared, evidence, solved, trained, usable
+from ...reports.finding import Finding
+from ...reports.findings import solved, usable
 from ...reports.report import Report
-from ...reports.verdict import decide
-from ...runs.fit import fit
 from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
-from ...runs.setup import SampleSetup, Setup, data_record, prepare, torch_dtype, training_settings
-from ...runs.starts import Start, starts_finding, train_starts
-from ...training.trainers import check_trainer
-from ...training.trajectory import Trajectory
-from .diagnosis import OrthosepDistances, diagnose_orthosep, ratio
-from .figure import plot_orthosep
+from ...runs.setup import SampleSetup, Setup, data_record, prepare, training_settings
 from .formulation import NotOrthogonallySeparable, OrthogonallySeparable, solve_orthosep
 from .limit import OrthosepLimit
 from .schedule import halving_phases
 
-__all__ = ["layer_rows", "layer_singular_values", "orthosep_programs", "run_orthosep"]
+if TYPE_CHECKING:
+    from .trained_run import Network
 
-Network = BalancedReLU | ResidualReLU
+__all__ = ["orthosep_programs", "run_orthosep"]
+
 NAME = OrthogonallySeparable.name
-# Of a kind's share of the norms in the program: networks below are far from both kinds.
-KINDS_STAY = 0.5
-NETWORKS = {"two-layer": "ReLU network", "residual": "residual ReLU network"}
 RESIDUAL = (
     "nothing is proved for the residual network: its skips carry no weights, so it is not "
     "homogeneous, and theorem 3.1 and corollary 3.1 are about two layers. Conjectured from "
@@ -86,8 +60,11 @@ def run_orthosep(setup: Setup) -> Report:
             "units beside skip connections"
         )
     whole = _with_phases(prepare(setup))
-    network = _network(whole, setup.seeds.weights)
-    check_trainer(options.trainer, network)
+    network = None
+    if setup.trains:
+        from .trained_run import begun  # with torch, which the limit alone does not need
+
+        network = begun(whole)
     leaky = f"leaky (slope {options.slope:g}) " if options.slope else ""
     title = f"{options.network} {leaky}ReLU network beside its two max-margin directions"
     theorem, source = "", ""
@@ -123,37 +100,15 @@ def _with_phases(setup: SampleSetup) -> SampleSetup:
     return replace(setup, options=options, settings=training_settings(options, setup.seeds))
 
 
-def _network(setup: SampleSetup, seed: int) -> Network:
-    options = setup.options
-    residual = options.network == "residual"
-    kind = ResidualReLU if residual else partial(BalancedReLU, slope=options.slope)
-    return kind(
-        setup.train.X.shape[1],
-        options.hidden_units,
-        init_scale=options.init_scale,
-        random_state=seed,
-        dtype=torch_dtype(options.dtype),
-        device=options.device,
-    )
-
-
-def _find(setup: SampleSetup, network: Network) -> Iterator[Finding]:
+def _find(setup: SampleSetup, network: Network | None) -> Iterator[Finding]:
     """Yield the findings of the run, each as soon as it is known."""
     setup.progress.stage(f"solving both one-sided SVMs ({setup.options.solver})")
     limit = _predict(setup)
     yield solved(limit, NAME)
-    if not (usable(limit) and setup.trains):
-        return
-    kind, n_steps = NETWORKS[setup.options.network], setup.settings.n_steps
-    setup.progress.stage(f"training a {kind} for {n_steps} steps")
-    trajectory = _train(setup, network, limit)
-    panels = run_panels(trajectory, limit, to_numpy(limit.predictor(setup.held_out.X)))
-    yield trained(network, trajectory, panels=panels)
-    setup.progress.stage("comparing")
-    yield _compared(setup, limit, network, trajectory)
-    yield _neurons(setup, limit, network)
-    if setup.options.starts > 1 and trajectory.finished:
-        yield _starts(setup, limit, Start(network, trajectory))
+    if usable(limit) and network is not None:
+        from .trained_run import train_and_compare
+
+        yield from train_and_compare(setup, network, limit)
 
 
 def _predict(setup: SampleSetup) -> OrthosepLimit:
@@ -163,177 +118,3 @@ def _predict(setup: SampleSetup) -> OrthosepLimit:
         warnings.simplefilter("ignore", NotOrthogonallySeparable)
         options = setup.options
         return solve_orthosep(X, y, slope=options.slope, solver=options.solver, tol=options.tol)
-
-
-def _train(setup: SampleSetup, network: Network, limit: OrthosepLimit) -> Trajectory:
-    return fit(
-        setup,
-        network,
-        *setup.train,
-        settings=setup.settings,
-        X_val=setup.held_out.X,
-        observer=OrthosepDistances(limit, *setup.samples, loss=setup.options.loss),
-    )
-
-
-def _compared(
-    setup: SampleSetup, limit: OrthosepLimit, network: Network, trajectory: Trajectory
-) -> Finding:
-    homogeneous = isinstance(network, BalancedReLU)
-    fitted = homogeneous and trajectory.smallest_margin[-1] > 0
-    kkt = kkt_distance(network, *setup.train) if fitted else None
-    comparison = compare(limit, network, *setup.samples, kkt=kkt)
-    state = measure_network(network, *setup.samples, kkt)
-    assumptions = _of_the_data(setup.train, limit)
-    if limit.slope:
-        assumptions = (*assumptions[:1], *_of_leaky(limit, network, trajectory))
-    found = compared(limit, NAME, setup.samples, state, trajectory, comparison, assumptions)
-    beyond = "" if homogeneous else "nothing is proved for a network with skip connections"
-    if not is_orthogonally_separable(setup.train.X, setup.train.y):
-        beyond = "the theorem is about data that are orthogonally separable, and these are not"
-    theory = {"theory": "none", "reason": beyond} if beyond else {}
-    return replace(found, verdicts=(decide(evidence(limit, comparison, trajectory, **theory)),))
-
-
-def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
-    separability = is_orthogonally_separable(train.X, train.y)
-    return (
-        Assumption(
-            f"the data are orthogonally separable ({separability.message})",
-            bool(separability),
-            "orthogonally separable",
-            "proved",
-        ),
-        Assumption(
-            "the support examples span the inputs (theorem 3.1 assumes it; the corollary's "
-            "constants hold without)",
-            bool(limit.supports_span),
-            "support examples span the inputs",
-            "measured",
-        ),
-    )
-
-
-def _of_leaky(
-    limit: OrthosepLimit, network: Network, trajectory: Trajectory
-) -> tuple[Assumption, ...]:
-    """What the argument for leaky units asks of the network, as it is now."""
-    assert isinstance(network, BalancedReLU)
-    masses, positive = to_numpy(network.unit_norms()), to_numpy(network.a) > 0
-    found = np.array([masses[positive].sum(), masses[~positive].sum()]) / masses.sum()
-    wanted = to_numpy(limit.unit_norms) / limit.objective
-    return (
-        Assumption(
-            "of leaky units: the network separates the training data",
-            bool(trajectory.smallest_margin[-1] > 0),
-            "separates",
-            "measured",
-        ),
-        Assumption(
-            f"of leaky units: neither kind vanishes (positive neurons have {found[0]:.1%} of all "
-            f"norms, {wanted[0]:.1%} in the program)",
-            bool(np.all(found >= KINDS_STAY * wanted)),
-            "both kinds stay",
-            "measured",
-        ),
-    )
-
-
-def _neurons(setup: SampleSetup, limit: OrthosepLimit, network: Network) -> Finding:
-    """Measure how near the network is to two kinds of neurons and, layer by layer, to rank two."""
-    diagnosis = diagnose_orthosep(network, limit, *setup.samples, loss=setup.options.loss)
-    transport = _transport(network, limit)
-    folds = _folds(setup, limit, network)
-    layers = layer_singular_values(network)
-    shown = layers if len(layers) > 1 else []
-    return Finding(
-        "neurons",
-        record={
-            "diagnosis": diagnosis.to_dict(),
-            "layer_singular_values": [values.tolist() for values in layers],
-            "transport": None if transport is None else transport.to_dict(),
-        },
-        tables=(
-            Table("neurons", ("", "value"), (*diagnosis.rows(), *_transport_rows(transport))),
-            Table(
-                "layers",
-                ("", "singular values", "third / second (0)", "share of the top two (1)"),
-                tuple(layer_rows(layers)),
-            ),
-        ),
-        panels=(
-            Row(3, partial(plot_orthosep, diagnosis, layers=shown), height=3.6),
-            *([] if folds is None else [folds]),
-        ),
-        objects={"diagnosis": diagnosis, "transport": transport},
-        row={} if transport is None else {"neuron_distance": transport.distance},
-    )
-
-
-def _folds(setup: SampleSetup, limit: OrthosepLimit, network: Network) -> Row | None:
-    """Draw where the network bends, and where two neurons do; None with skip connections."""
-    if not isinstance(network, BalancedReLU):
-        return None
-    networks = {"network": as_weights(network), "two neurons": _predicted(limit)}
-    return fold_row(networks, setup.train)
-
-
-def _predicted(limit: OrthosepLimit) -> ReLUWeights:
-    W, a = (to_numpy(weights) for weights in limit.balanced_weights())
-    return ReLUWeights.from_arrays([W, a[None]], slope=limit.slope)
-
-
-def _transport(network: Network, limit: OrthosepLimit) -> MeasureDistance | None:
-    """Measure the transport of a two-layer network's neurons to the predicted; None for deeper."""
-    if not isinstance(network, BalancedReLU):
-        return None
-    return measure_distance(network, _predicted(limit))
-
-
-def _starts(setup: SampleSetup, limit: OrthosepLimit, first: Start) -> Finding:
-    """Train from further weights, and measure how far each is from the theorem's two neurons."""
-    name = NETWORKS[setup.options.network]
-    starts = [first, *train_starts(setup, partial(_network, setup), name)]
-    predicted = _predicted(limit)
-    far = [measure_distance(one.network, predicted).distance for one in starts]
-    return starts_finding(starts, {"off the prediction": far})
-
-
-def _transport_rows(transport: MeasureDistance | None) -> list[tuple[str, ...]]:
-    if transport is None:
-        return []
-    one, gap = TABLE["neuron_distance"], number(max(transport.gap, 0.0), ".1g")
-    return [(one.title, f"{one.text(transport.distance)} (gap {gap})")]
-
-
-def layer_singular_values(network: torch.nn.Module) -> list[Floats]:
-    """Return singular values, descending, of every weight matrix of a network, in its order."""
-    matrices = [to_numpy(p.double()) for p in network.parameters() if p.ndim == 2]
-    return [np.linalg.svd(V, compute_uv=False) for V in matrices]
-
-
-def layer_rows(layers: Sequence[Floats], *, n_shown: int = 4) -> list[tuple[str, ...]]:
-    """Return lines of a table of singular values: layer, largest, third by second, top two.
-
-    Parameters
-    ----------
-    layers : sequence of descending arrays
-        As `layer_singular_values` gives them. Those with one value, output layers, are left out.
-    n_shown : int
-        Singular values to print.
-
-    Returns
-    -------
-    list of four strings each
-        The last two: the third value as a share of the second, 0 at rank two, and the share of
-        the squared norm that the top two have, 1 at rank two.
-    """
-    lines: list[tuple[str, ...]] = []
-    for layer, values in enumerate(layers, start=1):
-        if len(values) < 2:
-            continue
-        third = ratio(float(values[2]), float(values[1])) if len(values) > 2 else 0.0
-        energy = ratio(float(values[:2] @ values[:2]), float(values @ values))
-        shown = ", ".join(number(value, ".3g") for value in values[:n_shown])
-        lines.append((f"W_{layer}", shown, number(third, ".3f"), number(energy, ".4f")))
-    return lines

@@ -35,13 +35,7 @@ LIPPL = (
 
 @dataclass(frozen=True, kw_only=True)
 class FReLUOptions(
-    TrainerOptions,
-    DecayOptions,
-    StartOptions,
-    SolverOptions,
-    SlopeOptions,
-    GateOptions,
-    ClassOptions,
+    DecayOptions, StartOptions, SolverOptions, SlopeOptions, GateOptions, ClassOptions
 ):
     """A network of units behind hyperplanes, data, a solver and a trainer."""
 

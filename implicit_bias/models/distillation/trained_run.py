@@ -1,0 +1,99 @@
+"""Training of a linear student beside its flow and its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+
+from ...networks.deep_linear import DeepLinear
+from ...networks.student import LinearStudent
+from ...reports.finding import Finding, Side, Table
+from ...reports.findings import TOGETHER, trained
+from ...reports.verdict import Evidence, decide
+from ...reports.writers import write_path
+from ...runs.fit import fit
+from ...runs.setup import torch_dtype
+from .comparison import DistillationComparison, compare_with_distillation
+from .figure import plot_null_part, plot_span_error
+from .limit import DistillationLimit
+from .setup import DistillationSetup
+from .training import student_weights
+
+__all__ = ["train_and_compare"]
+
+# Layers between are as wide as one likes: of a balanced start all have rank one.
+WIDTH = 10
+# Of student and limit together, on the first screen.
+SCREEN = ("path_error", "zeta_cosine", "agreement")
+
+
+def train_and_compare(setup: DistillationSetup) -> Iterator[Finding]:
+    """Train a student from the start of the run, and find how it compares with its limit."""
+    task = setup.task
+    setup.progress.stage(f"training a student for {setup.settings.n_steps} steps")
+    network = _student(setup)
+    X, labels, settings = task.X, task.soft_labels, setup.settings
+    trajectory = fit(setup, network, X, labels, settings=settings, observer=student_weights)
+    path = {"path.safetensors": write_path(trajectory, settings)}
+    yield trained(network, trajectory, path=path, margins=False)
+    setup.progress.stage("integrating the flow, comparing")
+    yield _comparison(
+        setup, compare_with_distillation(setup.limit, task, trajectory, setup.settings)
+    )
+
+
+def _student(setup: DistillationSetup) -> DeepLinear | LinearStudent:
+    """Make the untrained student."""
+    options = setup.options
+    begins = torch.tensor(setup.start, dtype=torch_dtype(options.dtype))
+    if setup.task.of_classes:
+        return LinearStudent(begins, device=options.device)
+    widths = (WIDTH,) * (options.depth - 1)
+    return DeepLinear.from_zeta(begins, hidden_widths=widths, device=options.device)
+
+
+def _comparison(setup: DistillationSetup, found: DistillationComparison) -> Finding:
+    """Return the finding that compares the student with its flow and its limit."""
+    return Finding.measured(
+        "comparison",
+        found,
+        tables=(
+            Table(
+                TOGETHER,
+                ("", "limit", "flow at this time", "trained student"),
+                tuple(found.states()),
+            ),
+            Table("comparison", ("", "value"), tuple(found.rows())),
+        ),
+        panels=(
+            partial(plot_span_error, curves=found.curves),
+            partial(plot_null_part, curves=found.curves, limit=setup.limit),
+        ),
+        verdicts=(decide(_evidence(setup.limit, found)),),
+        sides=_sides(found),
+    )
+
+
+def _sides(found: DistillationComparison) -> tuple[Side, ...]:
+    """Return limit, flow and student as columns of the first screen."""
+    own = {name: value for name, value in found.cells().items() if name in SCREEN}
+    states = {"limit": found.limit, "flow, same time": found.flow}
+    return (
+        *(
+            Side(name, {"final_loss": one.loss, **one.cells()}, predicted=name == "limit")
+            for name, one in states.items()
+        ),
+        Side("student", {"final_loss": found.network.loss, **found.network.cells(), **own}),
+    )
+
+
+def _evidence(limit: DistillationLimit, found: DistillationComparison) -> Evidence:
+    """Return the evidence on a student beside its limit."""
+    return Evidence(
+        status=limit.status,
+        near={"limit_error": found.network.error},
+        beside={"agreement": found.agreement},
+        reason=f"the flow is {found.flow.error:.2%} off at this time: give more `--steps`",
+    )
