@@ -88,11 +88,9 @@ MODELS = (
         "orthosep",
         theorem="every surviving neuron of a small ReLU network turns to one of two max-margin "
         "vectors (Phuong, Underspecification in Deep Learning, theorem 3.1 and corollary 3.1 with "
-        "its constants). Leaky units turn to two vectors of one program of both, by an argument of "
-        "this package (notes of solve_orthosep)",
-        source="Phuong 2021, theorem 3.1 and corollary 3.1; leaky units: notes of solve_orthosep",
-        program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class; of leaky "
-        "units both at once, closed gates being the slope",
+        "its constants)",
+        source="Phuong 2021, theorem 3.1 and corollary 3.1",
+        program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class",
         assumes=ASSUMED,
         options=OrthosepOptions,
         run=f"{__package__}.run:run_orthosep",
