@@ -188,7 +188,7 @@ def draw_kernels(table: pd.DataFrame, data: str) -> Figure:
     from matplotlib.figure import Figure
 
     rows = [(sort, kind) for sort in ("overlap", "tangent") for kind in reversed(NETWORKS)]
-    figure = Figure(figsize=(10.5, 3.1 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(11, 3.3 * len(rows)), layout="constrained")
     panels = figure.subplots(len(rows), len(MOMENTS), squeeze=False)
     arm = table[table["simple"] == "0-4"]
     for number, ((sort, kind), row) in enumerate(zip(rows, panels, strict=True)):
@@ -199,12 +199,13 @@ def draw_kernels(table: pd.DataFrame, data: str) -> Figure:
             figure.colorbar(image, ax=ax, fraction=0.046, pad=0.02)
             steps = sorted(set(own["step"]))
             shown = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
-            ax.set_title(f"{name}, step {shown}", fontsize="medium")
+            figure_of = f"figure {13 + number}: {sort}, {kind}"
+            ax.set_title(f"{figure_of}\n{name}, step {shown}", fontsize="medium")
             ax.axhline(4.5, color="w", linewidth=0.6)
             ax.axvline(4.5, color="w", linewidth=0.6)
             ax.set_xticks(range(CLASSES))
             ax.set_yticks(range(CLASSES))
-        row[0].set_ylabel(f"figure {13 + number}: {sort}, {kind}\nlabel (0-4 simple)")
+        row[0].set_ylabel("label (0-4 simple)")
     figure.suptitle(f"{data}: means of {arm['seed'].nunique()} runs, over the mean diagonal")
     return figure
 

@@ -178,8 +178,8 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
         for ax, title in zip(panels, titles, strict=True):
             ax.set(title=title, xlabel="epochs", ylim=(80, 100.5))
             ax.legend(frameon=False, fontsize="small", loc="lower right")
-        panels[0].set_ylabel(f"accuracy, % ({init})")
-    figure.suptitle(f"figure 7, {data}: mean and range of {table['seed'].nunique()} runs")
+        panels[0].set_ylabel(f"accuracy, % ({init}, {own['seed'].nunique()} runs)")
+    figure.suptitle(f"figure 7, {data}: mean and range")
     return figure
 
 
@@ -204,8 +204,8 @@ def draw_nu(table: pd.DataFrame, data: str) -> Figure:
                 line(ax, own, kind, name, "-", kind)
             ax.set(title=title, xlabel="epochs", yscale="log")
             ax.legend(frameon=False, fontsize="small")
-        panels[0].set_ylabel(f"$y' H^{{-1}} y$ ({init})")
-    figure.suptitle(f"figure 8, {data}: mean and range of {table['seed'].nunique()} runs")
+        panels[0].set_ylabel(f"$y' H^{{-1}} y$ ({init}, {own['seed'].nunique()} runs)")
+    figure.suptitle(f"figure 8, {data}: mean and range")
     return figure
 
 

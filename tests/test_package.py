@@ -208,7 +208,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     *(
         (f"models/*/{name}.py", (".", *BELOW_MODELS))
         for name in ("parts", "*run", "diagnosis", "*comparison", "machines", "freezing", "figure",
-                     "schedule", "training")
+                     "schedule", "setup", "training")
     ),
     ("models/*/*.py", (".", "_solve", "data.*", "gates.*", "kernels.*", "limits.*")),
     # Theorems by the form that a module is recognised to have.

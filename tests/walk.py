@@ -188,6 +188,14 @@ if hasattr(network, "gradient_factors"):
     "networks.DeepGLN.from_weights":
         "ib.networks.DeepGLN.from_weights(np.ones((2, 2, 3)), np.ones((1, 2)))",
     "networks.BalancedReLU.gates": "ib.networks.BalancedReLU(3, 2).gates(np.eye(3))",
+    **dict.fromkeys(
+        ("networks.SoftDGN.gates", "networks.SoftDGN.soft_gates"),
+        """
+import torch
+network = ib.networks.SoftDGN(3, widths=(2, 2))
+network.gates(np.eye(3)), network.soft_gates(torch.eye(3).double())
+""",
+    ),
     "networks.DeepReLU.features": "ib.networks.DeepReLU(3, (2,)).features(np.eye(3))",
     "networks.ReLUMean.open_gates":
         "import torch; ib.networks.ReLUMean(3, 2).open_gates(torch.eye(3).double())",

@@ -90,15 +90,39 @@ _SPECTRAL_LAYERS = (
     "of margin), of which this is the best",
     "this program: the least weights of its networks; training: Tsilivis et al. 2024",
 )
-_COLUMNS = InducedOfClasses(
-    norm="l2",
-    exact=True,
-    name="multi-class SVM by context",
-    program="min (sum_g ||B_g||_F^2)^(1/2)  s.t.  <b_g(n),y(n) - b_g(n),k, x_n> >= 1 for k != y(n)",
-    theorem="directional limit of a shallow GLN of K classes under softmax is the multi-class "
+_FACTORS = (
+    "linear layers of K outputs that go steepest in largest entries, or in sums of entries: this "
+    "norm end to end bounds the product of theirs, and no program is known to be their limit",
+    "none: this program is a bound of all networks, own proof",
+)
+
+
+def _columns(norm: NormName, written: str, theorem: str, source: str) -> InducedOfClasses:
+    """Return the entry of a matrix a gate, each trained as it is."""
+    return InducedOfClasses(
+        norm,
+        True,
+        "multi-class SVM by context" + ("" if norm == "l2" else f", {norm} norm"),
+        f"min {written}  s.t.  <b_g(n),y(n) - b_g(n),k, x_n> >= 1 for k != y(n)",
+        theorem,
+        source,
+    )
+
+
+_STEEPEST_COLUMNS = (
+    "steepest descent of a shallow GLN of K classes under softmax, in steps that fall like "
+    "t^(-1/2), reaches the largest margin in its own norm, as it is linear in its weights (Fan, "
+    "Schmidt and Thrampoulidis, Implicit bias of spectral descent and Muon on multiclass separable "
+    "data)",
+    "Fan, Schmidt and Thrampoulidis 2025",
+)
+_COLUMNS = _columns(
+    "l2",
+    "(sum_g ||B_g||_F^2)^(1/2)",
+    "directional limit of a shallow GLN of K classes under softmax is the multi-class "
     "hard-margin SVM of every global context, as it is linear in its weights (Ravi, Scott, "
     "Soudry and Wang, The implicit bias of gradient descent on separable multiclass data)",
-    source="Ravi, Scott, Soudry and Wang 2024",
+    "Ravi, Scott, Soudry and Wang 2024",
 )
 _GATED = InducedOfClasses(
     norm="sum-nuclear",
@@ -122,10 +146,17 @@ INDUCED_OF_CLASSES: Mapping[Form, Mapping[LayerNorms, InducedOfClasses]] = Mappi
             ("spectral", "spectral"): _linear("spectral", _STEEPEST),
             ("spectral", "linf"): _linear("spectral", _STEEPEST),
         },
-        "columns": {("l2", "l2"): _COLUMNS},
+        "columns": {
+            ("l2", "l2"): _COLUMNS,
+            ("linf", "linf"): _columns("linf", "max |b_gkd|", *_STEEPEST_COLUMNS),
+            ("l1", "l1"): _columns("l1", "sum |b_gkd|", *_STEEPEST_COLUMNS),
+        },
         "linear layers": {
             ("l2", "l2"): _linear("nuclear", _TWO_LAYERS),
             ("spectral", "spectral"): _linear("spectral", _SPECTRAL_LAYERS),
+            # h N(W_2) N(W_1) is at least the largest entry, of h units; without h the sum of them.
+            ("linf", "linf"): _linear("linf", _FACTORS, exact=False),
+            ("l1", "l1"): _linear("l1", _FACTORS, exact=False),
         },
         "gated layer": {("l2", "l2"): _GATED},
     }

@@ -147,11 +147,7 @@ class SoftDGN(torch.nn.Module):
 
     def forward(self, X: Tensor, gates: None = None) -> Tensor:
         """Return the scores (n,) of X (n, D) with the present gates, soft or hard."""
-        if gates is not None:
-            raise ValueError(
-                "`gates` must be None for a SoftDGN, which sets its own: a network with given "
-                "gates is `network.value`"
-            )
+        _check_own(gates)
         scores: Tensor = self._products(X)[0][-1][1][:, 0]
         return scores
 
@@ -180,6 +176,7 @@ class SoftDGN(torch.nn.Module):
 
         Layers are those of the value network, then those of the gating network.
         """
+        _check_own(gates)
         with torch.enable_grad():
             # Weights that are frozen leave no graph: the inputs of a copy do.
             value, gating, _ = self._products(X.detach().clone().requires_grad_())
@@ -221,3 +218,11 @@ class SoftDGN(torch.nn.Module):
         if self.beta is None:
             return (1 + self.eps) * (q >= 0).to(q)
         return (1 + self.eps) * torch.sigmoid(self.beta * q)
+
+
+def _check_own(gates: object) -> None:
+    if gates is not None:
+        raise ValueError(
+            "`gates` must be None for a SoftDGN, which sets its own: a network with given gates is "
+            "`network.value`"
+        )

@@ -149,6 +149,8 @@ def _train_and_compare(
     trajectory = _train(one, limit, snapshots, own, kkt=euclidean and not classes)
     panels = run_panels(trajectory, limit, _predicted(setup, limit), name=_known_as(parts))
     yield _asked(one, trained(network, trajectory, panels=panels, among=one.among))
+    if own is not None:  # at hand already, should what follows be interrupted
+        yield norms_finding(one.trainer, norms, network, trajectory, None)
     setup.progress.stage("comparing")
     separates = trajectory.smallest_margin[-1] > 0
     quick = not classes or n_margins(setup.train.y) <= MOST_MARGINS

@@ -32,8 +32,8 @@ __all__ = ["ADAM_BETAS", "AdamDescent", "Polar", "SteepestDescent"]
 CHANGE, CHANGE_OF_LAYERS = 0.3, 0.03
 # Steps without an end are nearly constant so long, then fall as the theorem has them.
 STEADY = 1000
-# Steps of runs whose end is known: the change of a margin by the largest of them if there are so
-# many, and the share of all steps, of this size, whose sum the weights then are.
+# Steps of runs whose end is known: the change of a margin by the largest of them if there are no
+# more than so many, and the share of all steps, of this size, whose sum the weights then are.
 CHANGE_AT_MOST, USUAL, WEIGHTS_OF = 0.3, 20000, 1 / 3
 # Samples of which the first rate knows the gradients.
 PROBES = 16
@@ -56,7 +56,7 @@ class NormalisedSteps:
 
     Where the number T of steps is known, and neither rate nor decay is given,
 
-    .. math:: \eta_t = c_T \min(1, 2 (1 - t/T)), \qquad \Delta_T = \min(1, 0.3 \sqrt{20000 / T})
+    .. math:: \eta_t = c_T \min(1, 2 (1 - t/T)), \qquad \Delta_T = 0.3 \min(1, \sqrt{20000 / T})
 
     with c_T such that no margin changes by more than :math:`\Delta_T` in a step. Of a linear
     predictor and its steps of sum S the logarithm of the loss falls by at least
@@ -150,7 +150,7 @@ class NormalisedSteps:
         slope = largest / sizes ** (degree - 1)  # L times the largest margin of weights of size 1
         change, steady = self._change, float(STEADY)
         if self._n_steps is not None:
-            change = min(1.0, CHANGE_AT_MOST * math.sqrt(USUAL / self._n_steps))
+            change = CHANGE_AT_MOST * min(1.0, math.sqrt(USUAL / self._n_steps))
             steady = WEIGHTS_OF * self._n_steps
         rates = (change / (slope * steady ** (degree - 1))) ** (1 / degree)
         return torch.where(torch.isfinite(rates) & (rates > 0), rates, 1.0)

@@ -20,7 +20,7 @@ from tests.test_extras import HIDE
 HEAVY = ("torch", "cvxpy", "matplotlib", "sklearn.datasets", "sklearn.linear_model")
 # Their gates, trunk or start are those of a network of torch, which draws them; docs/speed.md names
 # them. `relu` has no limit without training.
-WITH_TORCH = {"dgn", "diagonal", "dlgn", "heads"}
+WITH_TORCH = {"dgn", "dlgn", "heads"}
 PREDICTED = sorted(set(MODELS) - {"relu"})
 
 

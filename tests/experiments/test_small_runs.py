@@ -20,6 +20,7 @@ from experiments import (
     kernel_speed,
     limits,
     norms,
+    printed,
     relu_speed,
     step_cost,
     sweeps,
@@ -78,10 +79,10 @@ def gln_case(n_units: int) -> finite_time.Case:
 def test_the_groups_of_the_published_program_are_right_for_one_unit_alone() -> None:
     for n_units, same in ((1, True), (3, False)):
         train, held_out = gln_case(n_units).samples()
-        printed = finite_time.wrong_groups(train, held_out)
+        _, wrong = printed.wrong_groups(train, held_out, 2)
         limit = ib.solve_gln_svm(*train, n_contexts=2).require()
         right = limit.predictor(held_out.X, held_out.gates)
-        assert np.allclose(printed, right, atol=1e-4 * np.abs(right).max()) == same
+        assert np.allclose(wrong, right, atol=1e-4 * np.abs(right).max()) == same
 
 
 def test_the_machine_at_the_shares_of_the_limit_is_the_limit() -> None:

@@ -358,6 +358,26 @@ def test_networks_with_soft_gates() -> None:
                 cells.append("-" if math.isnan(value) else f"{value:,.0f}")
             (line,) = [one for one in lines(DEEP_GATED) if one[:2] == [kind, init]]
             assert line[2:] == cells, (kind, init, cells)
+    runs = last.set_index(["init", "seed", "kind"]).unstack()
+    assert len(runs) == 10
+
+    def better(one: str, other: str, init: str | None = None, of: str = "error") -> int:
+        found = runs[of] if init is None else runs[of].loc[init]
+        return int((found[one] < found[other]).sum())
+
+    for kind in ("soft-galu", "soft-relu", "relu"):
+        assert better(kind, "galu") == 10
+    assert better("relu", "own start") == better("relu", "learned gates") == 10
+    assert better("learned gates", "galu", "kaiming") == 5
+    assert better("learned gates", "galu", "sign") == 3
+    assert better("gates only", "learned gates", "kaiming") == 5
+    for kind in ("soft-galu", "soft-relu", "relu"):
+        assert better(kind, "own start", "kaiming", "nu_k") == 5
+    assert better("learned gates", "galu", "kaiming", "nu_k") == 5
+    first = frame[frame.epoch == 0].set_index(["init", "seed", "kind"]).unstack()
+    share = (runs.nu_a / first.nu_a)["soft-galu"]
+    assert (runs.nu_k < first.nu_k)[["galu", "own start", "learned gates"]].all(axis=None)
+    assert 0.2 < share["kaiming"].mean() < 0.3 and share["sign"].max() > 1
 
 
 def test_random_labels_and_pixels() -> None:
@@ -397,6 +417,19 @@ def test_the_first_step_and_gates_of_other_networks() -> None:
         cells = [f"{galu.spread:.1f}", f"{relu.spread:.1f}"]
         cells += [f"{one[name]:.2f}" for name in ("left_by_law", "left") for one in (galu, relu)]
         assert [str(depth), *cells] in lines("research/kernels.md"), (depth, cells)
+
+
+def test_what_is_said_of_gates_of_other_networks() -> None:
+    page = re.sub(r"\s+", " ", (ROOT / "docs/research/kernels.md").read_text(encoding="utf-8"))
+    frame = rows("galu")
+    pairs = frame.pivot(index=["depth", "seed"], columns="kind", values=["spread", "left"])
+    better = (pairs.spread.galu > pairs.spread.relu) & (pairs.left.galu < pairs.left.relu)
+    assert better.all() and f"at every depth, in all {len(pairs)} pairs" in page
+    of_relu = frame[frame.kind == "relu"].groupby("depth").mean(numeric_only=True)
+    assert np.ptp(of_relu.spread) < 0.2 and (np.diff(of_relu.left) < 0).all()  # does not spread
+    sooner = frame.left < frame.left_by_law
+    assert (sooner == (frame.kind == "galu")).all()  # than their constant kernels
+    assert set(frame.overlap_ratio) == {1} and "was 1 in every draw" in page
 
 
 def test_how_often_bars_of_unfinished_runs_hold() -> None:

@@ -149,15 +149,34 @@ def test_trainers_of_several_norms_stand_beside_their_own_programs() -> None:
         assert others[norm] == pytest.approx(found["margin_ratio"], rel=1e-6)
     kkt = {name: one["norms"]["kkt_ratio"] for name, one in networks.items()}
     assert min(kkt.values()) > 0.85
+    # Of one layer the linearised problem is the program: its ratio is known, and is low in the wrong
+    # norm, where the two bounds hold it between them.
+    own, rows = report.by_trainer["sign"].network, np.eye(K)[LABELS]
+    (name,) = (name for name, _ in own.named_parameters())
+    wrong = ib.kkt_distance(own, X, rows, None, norm={name: "spectral"})
+    rho = networks["sign"]["norms"]["others"]["spectral"]
+    assert wrong.ratio_bound <= rho * (1 + 1e-6) <= wrong.ratio * (1 + 2e-6) and rho < 0.85
     # Values of programs in several norms have their norms on the screen.
     (line,) = [line for line in report.first_screen().splitlines() if line.startswith("optimum")]
     assert line.endswith(" spectral") and "2.93" in line
+
+
+def test_signs_of_a_network_that_is_linear_in_its_weights_have_a_program_of_their_own() -> None:
+    own = {"hidden_units": 1, "trainer": "signum", "steps": (1500,)}
+    report = ib.run("shallow-gln", classes="joint", **own, **DATA)
+    assert report.limit.norm == "linf" and report.verdict.word != "BOUND"
+    zeta = report.network.zeta().detach().numpy()
+    assert report.comparison.network_norm == pytest.approx(np.abs(zeta).max(), rel=1e-9)
+    assert 0.9 < report.comparison.margin_ratio <= 1 + 1e-9
 
 
 def test_what_has_no_program_is_a_bound_or_refused_by_name() -> None:
     own = {**DATA, "steps": (150,), "trainer": "annealed"}
     deep = ib.run("deep-linear", classes="joint", depth=3, hidden_units=4, **own)
     assert deep.verdict.word == "BOUND" and deep.comparison.margin_ratio <= 1
+    layers = {**own, "trainer": "sign", "hidden_units": 4}
+    signs = ib.run("deep-linear", classes="joint", depth=2, **layers)
+    assert signs.verdict.word in ("BOUND", "NOT SEPARATED") and signs.limit.norm == "linf"
     narrow = ib.run("deep-linear", classes="joint", depth=2, hidden_units=1, **own)
     assert narrow.verdict.word in ("BOUND", "NOT SEPARATED")
     for name, more, message in (

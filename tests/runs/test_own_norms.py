@@ -145,8 +145,8 @@ def test_the_ratio_of_the_linearised_problem_is_high_in_the_own_norm_and_low_in_
         assert 0 < one.ratio_bound <= one.ratio <= 1
         found[norms] = one
     assert found["linf", "linf"].ratio_bound > 0.85
-    assert found["spectral", "l2"].ratio_bound < 0.8
-    assert found["spectral", "l2"].ratio < 0.95
+    # Proved from above: no multipliers make these weights a KKT point in other norms.
+    assert found["spectral", "l2"].ratio < 0.85
 
 
 def test_weights_of_the_solution_have_ratio_one() -> None:
@@ -171,6 +171,19 @@ def test_norms_are_of_the_layers_that_there_are(norm, message) -> None:
     network = FReLU.from_weights(np.ones((6, 8)), np.ones(6))
     with pytest.raises((TypeError, ValueError), match=message):
         ib.kkt_distance(network, X, Y, GATES, norm=norm)
+
+
+def test_an_interrupt_of_the_comparison_leaves_the_table_of_norms() -> None:
+    def interrupt(stage: str, done: int, of: int) -> None:
+        if stage == "comparing":
+            raise KeyboardInterrupt
+
+    data = {"X": X, "y": Y, "X_val": X[:9], "y_val": Y[:9], "gating": Given()}
+    cut = ib.run("frelu", **data, trainer="sign", steps=20, progress=interrupt)
+    record = json.loads(cut.to_json())
+    assert cut.interrupted and "comparison" not in record
+    assert record["norms"]["norm"] == "linf" and record["norms"]["objective"] > 0
+    assert "each trainer at its own limit" in cut.details()
 
 
 def test_loss_weights_bound_the_margin_of_any_coefficients() -> None:
