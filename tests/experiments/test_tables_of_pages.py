@@ -642,3 +642,49 @@ def test_units_of_three_activations() -> None:
             cells = [name, f"{order:g}, {other:g}", said, str(len(one))]
             cells += [f"{one.localisation.mean():.3f}", f"{one.fast.mean():.3f}"]
             assert cells in lines("research/activations.md"), cells
+
+
+def test_codes_of_ten_labels() -> None:
+    labels = rows("thesis_labels").query("figure == 'labels'")
+    ends = labels.drop_duplicates(["target", "draws", "seed"])
+    for (target, draws), here in ends.groupby(["target", "draws"]):
+        cells = [f"{target:.2f}", "one normal" if draws == 1 else f"among {draws:.0f}"]
+        cells += [_range(here.information, ".2f"), _range(here.divergence, ".3f")]
+        assert cells in lines("research/thesis.md"), cells
+    normal = rows("thesis_labels").query("figure == '4.3a'")
+    assert (
+        normal.groupby("target").information.first().sub(normal.target.unique()).abs().max() < 1e-3
+    )
+
+
+def _range(values: pd.Series, style: str) -> str:
+    least, most = (format(x, style) for x in (values.min(), values.max()))
+    return least if least == most else f"{least} to {most}"
+
+
+def test_exits_of_convolutions() -> None:
+    found = rows("thesis_exits_mnist").dropna(subset="exit")
+    for (labels, mode), of in {
+        (n, m): found[found.labels == n] for n in (5, 10, 30) for m in ("budget", "anytime")
+    }.items():
+        means = of.groupby(["method", "exit"])[mode].mean()
+        for exit_ in range(1, 5):
+            cells = [f"{labels}", mode, f"{exit_}"]
+            cells += [
+                f"{means[name, exit_]:.1f}"
+                for name in ("exit-wise", "distilled", "semi-supervised")
+            ]
+            assert cells in lines("research/thesis.md"), cells
+    ten = found[found.labels == 10].groupby(["method", "exit"])
+    for name in (
+        "tau = 1",
+        "tau = 2",
+        "tau = 3",
+        "tau = 4",
+        "annealed",
+        "annealed, all later teach",
+    ):
+        cells = [name, f"{ten.temperature.mean()[name, 1]:.1f}"]
+        cells += [f"{ten.budget.mean()[name, 4]:.1f}"]
+        cells += [f"{ten.anytime.mean()[name, k]:.1f}" for k in (1, 2, 3, 4)]
+        assert cells in lines("research/thesis.md"), cells
