@@ -155,7 +155,7 @@ def test_of_two_classes_no_class_is_set_against_the_rest() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ib.estimators.LinearLimitClassifier().fit(same, labels)
-    assert str(caught[0].message).startswith("NOT_SEPARABLE. Predictions fall back")
+    assert str(caught[0].message).startswith("NOT_SEPARABLE. Predictions are ")
 
 
 def test_a_network_that_is_homogeneous_at_powers_of_two_alone_is_refused() -> None:
