@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 ITERATIONS = 100
 # Share of the longest step that is taken.
 INNER = 0.95
+# Margins that are few however many coefficients there are.
+FEW = 300
 # Matrices of the coefficients that are held at once.
 MATRICES = 5
 # With one, nuclear norms under equalities stop at a gap of 2e-8, with three below 1e-8.
@@ -107,15 +109,16 @@ class _Game:
         """True if Newton's matrix is better one of margins: they are fewer, and the ball's
         operator, which near the optimum is too uneven to be inverted, need not be.
         """
-        return not self.largest and self.Q is None and self.image.n_rows <= self.blocks.size
+        n_rows = self.image.n_rows + len(self.E)
+        return not self.largest and n_rows <= max(self.blocks.size, FEW)
 
     @cached_property
     def rows(self) -> Floats:
-        """(m, size) margins multiplied out."""
+        """(m + e, size) margins multiplied out, and an orthonormal basis of the equalities."""
         dense = dense_rows(self.program.image)
         if self.coordinates is not None:
             dense = self.coordinates.lowered(dense.reshape(-1, *self.program.image.shape))
-        return np.asarray(dense.reshape(self.image.n_rows, -1))
+        return np.concatenate([dense.reshape(self.image.n_rows, -1), self.E])
 
     def lifted(self, B: Floats) -> Floats:
         """Coefficients in the shape of the program's image."""
@@ -402,7 +405,8 @@ class _MarginSystem:
         self.game, self.point, self.cone = game, point, cone
         self.linear = Linearised.at(cone)
         self.operator = self.linear.operator()
-        self.slopes = point.s / point.lam
+        self.m, n_equal = len(point.s), len(game.E)
+        self.slopes = np.concatenate([point.s / point.lam, np.zeros(n_equal)])
         rows = game.rows[:, game.blocks.place.reshape(len(game.blocks.place), -1)]  # (m, b, p q)
         pushed = np.swapaxes(np.swapaxes(rows, 0, 1) @ self.operator, 0, 1)
         matrix = pushed.reshape(len(rows), -1) @ rows.reshape(len(rows), -1).T
@@ -412,7 +416,8 @@ class _MarginSystem:
         self.matrix = matrix * self.scale[:, None] * self.scale
         self.factor = _factor(self.matrix)
         self.h, self.c = self.linear.radial()
-        self.F = np.column_stack([-np.ones(len(rows)), game.scores(game.blocks.flat(self.h))])
+        every = np.concatenate([-np.ones(self.m), np.zeros(n_equal)])
+        self.F = np.column_stack([every, game.rows @ game.blocks.flat(self.h)])
         self.SF = self._apply(self.F)
         self.small = self.F.T @ self.SF
         self.small[1, 1] -= self.c
@@ -430,13 +435,15 @@ class _MarginSystem:
         target = self.linear.target(mu, correction)
         p = self.cone.C.shape[1]
         rest = -2 * target[:, :p, p:] - blocks.stack(point.B)  # dB at dV = 0
-        right = (mu - second) / point.lam - point.s - game.scores(blocks.flat(rest))
+        right = -game.rows @ blocks.flat(rest)
+        right[: self.m] += (mu - second) / point.lam - point.s
+        right[self.m :] -= game.E @ point.B
         trace = float(np.trace(target, axis1=1, axis2=2).sum())
         first = self._apply(right)
         z = np.linalg.solve(self.small, self.F.T @ first - np.array([0.0, trace - 1]))
         # The operator would magnify the rounding of A'(lam + dlam) - C.
-        dlam = first - self.SF @ z
-        dC, dt = blocks.stack(game.adjoint(dlam)), float(z[1])
+        found = first - self.SF @ z
+        dlam, dC, dt = found[: self.m], blocks.stack(found @ game.rows), float(z[1])
         dB = blocks.flat(rest + self._pushed(dC) + dt * self.h)
         ds = game.scores(dB) - float(z[0])
         dZ = self.linear.multiplier_step(dC, dt, target)

@@ -87,7 +87,7 @@ def test_programs_with_equalities_have_the_optima_of_cvxpy(name) -> None:
     assert (A.n_rows, E.n_rows) == (24, 16)
     for equalities in (E, Rows(np.concatenate([E.matrix, E.matrix[:3] + E.matrix[1:4]]))):
         program = NormProgram(A, Norm.of(name), equalities)
-        found = solve_norm(program, settings=Settings(tol=5e-8)).require()
+        found = solve_norm(program, settings=Settings(tol=1e-8)).require()
         assert found.certificate.objective == pytest.approx(TOKENS[name], rel=6e-8)
         assert np.abs(equalities.scores(found.primal)).max() < 1e-9
         if name in ("l1", "linf"):
