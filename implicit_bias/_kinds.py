@@ -110,6 +110,12 @@ def between(low: float, high: float) -> Check:
     return check
 
 
+def fraction(name: str, value: Any) -> None:
+    """Refuse all but numbers from 0 to below 1, such as the slope of a leaky unit."""
+    number(name, value)
+    _checks().require_fraction(name, value)
+
+
 def any_number(name: str, value: Any) -> None:
     """Refuse all but numbers; NaN, for one that is not known, and infinities pass."""
     _checks().require_number(name, value, finite=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from .._doors import door, result
 from .._solve import Status
 from ..limits.result import Result
 from .canonical import CanonicalForm, canonical_form
-from .reading import as_weights
+from .reading import as_weights, check_slopes
 from .reduction import transformed, unit_rows
 from .weights import Array, Indices, ReLUWeights
 
@@ -155,6 +155,7 @@ def align(
     (True, [1, 0])
     """
     one, other = as_weights(a), as_weights(b)
+    check_slopes(one, other)
     if direction and (one.has_biases or other.has_biases):
         raise ValueError(
             "`direction` is for networks without biases, whose functions a common factor of all "
@@ -183,7 +184,7 @@ def _check_sizes(a: ReLUWeights, b: ReLUWeights) -> None:
 def _multiplied(weights: ReLUWeights, factor: float) -> ReLUWeights:
     if factor == 1.0:
         return weights
-    return ReLUWeights(tuple(factor * W for W in weights.matrices), weights.biases)
+    return replace(weights, matrices=tuple(factor * W for W in weights.matrices))
 
 
 def _permuted(weights: ReLUWeights, order: tuple[Indices, ...]) -> ReLUWeights:

@@ -326,5 +326,5 @@ def _slopes(weights: ReLUWeights, z: list[Array], along: Array) -> Array:
     """Return derivatives (pieces, K) of the outputs along the line, piece by piece."""
     slope = np.broadcast_to(weights.matrices[0] @ along, z[0].shape)
     for W, before in zip(weights.matrices[1:], z, strict=False):
-        slope = (slope * (before > 0)) @ W.T
+        slope = (slope * np.where(before > 0, 1.0, weights.slope)) @ W.T
     return slope

@@ -68,7 +68,7 @@ def affine_pieces(weights: ReLUWeights, opened: Pattern) -> list[Array]:
         found.append(piece)
         if layer == len(opened):
             break
-        below = piece * np.asarray(opened[layer], dtype=bool)[:, None]
+        below = piece * np.where(opened[layer], 1.0, weights.slope)[:, None]
     return found
 
 
@@ -115,7 +115,8 @@ def check_general(weights: ReLUWeights) -> Generality:
     Raises
     ------
     ValueError
-        If there are more than 3000 pieces, or more than 200,000 sets of closed units.
+        If there are more than 3000 pieces, or more than 200,000 sets of closed units, or units are
+        leaky, which the lemmas do not cover.
 
     References
     ----------
@@ -128,6 +129,10 @@ def check_general(weights: ReLUWeights) -> Generality:
     >>> ib.equivalence.check_general(network).holds
     True
     """
+    if weights.slope:
+        raise ValueError(
+            f"`weights` have leaky units, of slope {weights.slope:g}: the lemmas are about ReLUs"
+        )
     counts = [1, *(2**width - 1 for width in weights.widths)]
     widths = [*weights.widths, len(weights.matrices[-1])]
     n_pieces = sum(math.prod(counts[: k + 1]) * width for k, width in enumerate(widths))

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from .._doors import door, result
 from .._solve import Status
 from ..limits.result import Result
-from .reading import as_weights
+from .reading import as_weights, check_slopes
 from .reduction import unit_rows
 from .weights import Array, Indices, ReLUWeights
 
@@ -183,6 +183,7 @@ def measure_distance(
     0.0
     """
     one, other = as_weights(a), as_weights(b)
+    check_slopes(one, other)
     if one.n_inputs != other.n_inputs:
         raise ValueError(
             f"networks must have the same inputs, got {one.n_inputs} and {other.n_inputs}"

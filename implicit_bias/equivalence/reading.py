@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from .weights import Array, ReLUWeights
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["as_weights"]
+__all__ = ["as_weights", "check_slopes"]
 
 # Scores of a network in float32 against those in float64, relative to the largest: many sums of
 # rounding errors of 6e-8, and far below what another architecture differs by.
@@ -23,6 +24,7 @@ _PROBES = 64
 def as_weights(network: ReLUWeights | torch.nn.Module) -> ReLUWeights:
     """Return the weights of a ReLU network: as passed, or those of a module, in float64.
 
+    Leaky units have one slope: that of the module, or of its `torch.nn.LeakyReLU`.
     A module's parameters come in the order of its layers: matrices, each with a vector of biases
     behind it or not, or W (H, D) and output weights (H,). Random inputs check that the architecture
     is no other one (with skips, gates, another activation).
@@ -44,7 +46,9 @@ def as_weights(network: ReLUWeights | torch.nn.Module) -> ReLUWeights:
             f"{type(network).__name__}: see `ReLUWeights.from_arrays`"
         )
     arrays = [p.detach().double().cpu().numpy() for p in network.parameters()]
-    for weights in filter(None, (_with_biases(arrays), _with_output_vector(arrays))):
+    slope = _slope(network)
+    for read in filter(None, (_with_biases(arrays), _with_output_vector(arrays))):
+        weights = replace(read, slope=slope)
         if _computes(network, weights):
             return weights
     raise ValueError(
@@ -52,6 +56,23 @@ def as_weights(network: ReLUWeights | torch.nn.Module) -> ReLUWeights:
         f"(shapes {[a.shape for a in arrays]}): equivalence by permutations and scales is about "
         "these alone. Give weights as `ReLUWeights.from_arrays(matrices, biases)`"
     )
+
+
+def check_slopes(one: ReLUWeights, other: ReLUWeights) -> None:
+    """Check that the units of two networks have one slope; raises ValueError if not."""
+    if one.slope != other.slope:
+        raise ValueError(
+            f"networks must have units of one slope, got {one.slope:g} and {other.slope:g}"
+        )
+
+
+def _slope(network: torch.nn.Module) -> float:
+    """Return the slope of the units of a module, 0 if it has none or several."""
+    from torch import nn
+
+    leaky = {m.negative_slope for m in network.modules() if isinstance(m, nn.LeakyReLU)}
+    slope = leaky.pop() if len(leaky) == 1 else getattr(network, "slope", 0.0)
+    return float(slope) if isinstance(slope, int | float) and 0 <= slope < 1 else 0.0
 
 
 def _with_biases(arrays: list[Array]) -> ReLUWeights | None:

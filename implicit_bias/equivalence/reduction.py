@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .weights import Array, Indices, ReLUWeights
+from .weights import Array, Indices, ReLUWeights, leaky
 
 __all__ = ["Reduction", "reduce_network", "transformed", "unit_rows"]
 
@@ -50,7 +50,7 @@ def transformed(
     for layer, (chosen, scale) in enumerate(zip(units, scales, strict=True)):
         Ws[layer], bs[layer] = scale[:, None] * Ws[layer][chosen], scale * bs[layer][chosen]
         Ws[layer + 1] = Ws[layer + 1][:, chosen] / scale
-    return ReLUWeights(tuple(Ws), tuple(bs))
+    return ReLUWeights(tuple(Ws), tuple(bs), weights.slope)
 
 
 def unit_rows(rows: Array) -> Array:
@@ -91,12 +91,14 @@ def reduce_network(weights: ReLUWeights, *, tol: float = 1e-9) -> Reduction:
 
 def _move_constants(of: Reduction, layer: int) -> Reduction:
     Ws, bs = list(of.weights.matrices), list(of.weights.biases)
-    constant = ~Ws[layer].any(axis=1) & (bs[layer] > 0)
+    slope = of.weights.slope
+    values = leaky(bs[layer], slope)
+    constant = ~Ws[layer].any(axis=1) & (values != 0)
     if not constant.any():
         return of
-    bs[layer + 1] = bs[layer + 1] + Ws[layer + 1][:, constant] @ bs[layer][constant]
+    bs[layer + 1] = bs[layer + 1] + Ws[layer + 1][:, constant] @ values[constant]
     moved = Reduction(
-        ReLUWeights(tuple(Ws), tuple(bs)),
+        ReLUWeights(tuple(Ws), tuple(bs), slope),
         of.units,
         of.n_dead,
         of.n_constant + int(constant.sum()),
@@ -121,7 +123,7 @@ def _merge_parallel(of: Reduction, layer: int, tol: float) -> Reduction:
     np.add.at(upper.T, first, (Ws[layer + 1] * ratio).T)
     Ws[layer + 1] = upper
     merged = Reduction(
-        ReLUWeights(tuple(Ws), of.weights.biases),
+        ReLUWeights(tuple(Ws), of.weights.biases, of.weights.slope),
         of.units,
         of.n_dead,
         of.n_constant,
@@ -132,8 +134,9 @@ def _merge_parallel(of: Reduction, layer: int, tol: float) -> Reduction:
 
 def _drop_dead(of: Reduction, layer: int) -> Reduction:
     W, b = of.weights.matrices[layer], of.weights.biases[layer]
-    # Inputs have any sign, activations are never negative.
-    never = ~W.any(axis=1) if layer == 0 else (W <= 0).all(axis=1)
+    # Inputs have any sign, activations are never negative, unless units are leaky.
+    signed = layer == 0 or of.weights.slope > 0
+    never = ~W.any(axis=1) if signed else (W <= 0).all(axis=1)
     dead = (never & (b <= 0)) | ~of.weights.matrices[layer + 1].any(axis=0)
     if not dead.any():
         return of
@@ -152,5 +155,9 @@ def _keep(of: Reduction, layer: int, kept: np.ndarray) -> Reduction:
     Ws[layer + 1] = Ws[layer + 1][:, kept]
     units[layer] = units[layer][kept]
     return Reduction(
-        ReLUWeights(tuple(Ws), tuple(bs)), tuple(units), of.n_dead, of.n_constant, of.n_merged
+        ReLUWeights(tuple(Ws), tuple(bs), of.weights.slope),
+        tuple(units),
+        of.n_dead,
+        of.n_constant,
+        of.n_merged,
     )

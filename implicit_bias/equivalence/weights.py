@@ -10,18 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._doors import door, parameters
+from .._kinds import fraction
 from .._solve import require_columns
 
-__all__ = ["Array", "Indices", "ReLUWeights"]
+__all__ = ["Array", "Indices", "ReLUWeights", "leaky"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
-@parameters()
+@parameters(slope=fraction)
 @dataclass(frozen=True, eq=False, repr=False)
 class ReLUWeights:
     r"""Weights of :math:`f(x) = W_L \rho(\cdots \rho(W_1 x + b_1) \cdots) + b_L`, rho a ReLU.
+
+    With a slope it is a leaky one: :math:`\rho(z) = \max(z, 0) + \alpha \min(z, 0)`.
 
     Attributes
     ----------
@@ -29,6 +32,8 @@ class ReLUWeights:
         W_1 (width_1, D), ..., W_L (K, width_{L-1}), float64 and read-only; L is at least 2.
     biases : tuple of arrays
         b_1 (width_1,), ..., b_L (K,), zeros where the network has none.
+    slope : float
+        alpha, in [0, 1).
 
     Examples
     --------
@@ -39,6 +44,7 @@ class ReLUWeights:
 
     matrices: tuple[Array, ...]
     biases: tuple[Array, ...]
+    slope: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("matrices", "biases"):
@@ -49,9 +55,13 @@ class ReLUWeights:
             array.flags.writeable = False
 
     @classmethod
-    @door()
+    @door(slope=fraction)
     def from_arrays(
-        cls, matrices: Iterable[ArrayLike], biases: Iterable[ArrayLike] | None = None
+        cls,
+        matrices: Iterable[ArrayLike],
+        biases: Iterable[ArrayLike] | None = None,
+        *,
+        slope: float = 0.0,
     ) -> ReLUWeights:
         """Check and copy weights; without `biases` they are zeros.
 
@@ -62,9 +72,8 @@ class ReLUWeights:
         """
         Ws = tuple(np.array(W, dtype=np.float64) for W in matrices)
         zeros = [np.zeros(len(W)) for W in Ws if W.ndim]
-        return cls(
-            Ws, tuple(np.array(b, dtype=np.float64) for b in (zeros if biases is None else biases))
-        )
+        given = zeros if biases is None else biases
+        return cls(Ws, tuple(np.array(b, dtype=np.float64) for b in given), slope)
 
     def _require_chain(self) -> None:
         Ws, bs = self.matrices, self.biases
@@ -120,7 +129,7 @@ class ReLUWeights:
         found = []
         for W, b in zip(self.matrices, self.biases, strict=True):
             found.append(hidden @ W.T + b)
-            hidden = np.maximum(found[-1], 0.0)
+            hidden = leaky(found[-1], self.slope)
         return found
 
     @door()
@@ -130,4 +139,11 @@ class ReLUWeights:
 
     def __repr__(self) -> str:
         sizes = "-".join(str(n) for n in (self.n_inputs, *self.widths, len(self.matrices[-1])))
-        return f"ReLUWeights({sizes}, {'with' if self.has_biases else 'no'} biases)"
+        leaky = f", slope {self.slope:g}" if self.slope else ""
+        return f"ReLUWeights({sizes}, {'with' if self.has_biases else 'no'} biases{leaky})"
+
+
+def leaky(z: Array, slope: float) -> Array:
+    """Return max(z, 0), with a slope below 0."""
+    rectified: Array = np.maximum(z, 0.0)
+    return rectified + slope * np.minimum(z, 0.0) if slope else rectified

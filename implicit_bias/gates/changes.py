@@ -45,7 +45,7 @@ def gate_changes(before: Array, after: Array) -> Floats:
             f"`before` and `after` must have one shape (n, H) with n >= 1, got {a.shape} and "
             f"{b.shape}: compare the gates of the same samples and units"
         )
-    return np.asarray(np.mean(a.astype(bool) != b.astype(bool), axis=0), dtype=np.float64)
+    return np.asarray(np.mean((a == 1) != (b == 1), axis=0), dtype=np.float64)
 
 
 @result()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,13 +29,13 @@ from .._saved import Kind, read_saved, text_array, write_saved
 from .._solve import refuse_disguised
 from ..data.arrays import Floats
 
-__all__ = ["MADE_FOR", "Gating", "seed_from", "seed_text"]
+__all__ = ["MADE_FOR", "Gating", "seed_from", "seed_text", "with_slope"]
 
 MADE_FOR = "the units were made for that many inputs, the constant column included"
 
 
 class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
-    """A transformer from inputs to gates or contexts: integers, unless they are soft gates.
+    """A transformer from inputs to gates or contexts: integers, unless gates are soft or leaky.
 
     `set_output(transform="pandas")`, or "polars", gives data frames; their columns are called by
     `get_feature_names_out()`, the class's name and the number of the gate.
@@ -43,6 +44,8 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
     ----------
     saved : tuple of str
         Names of the arrays in its files.
+    absent : mapping of str to float
+        Numbers that older files lack, with what they mean by that.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
     """
 
     saved: ClassVar[tuple[str, ...]]
+    absent: ClassVar[Mapping[str, float]] = MappingProxyType({})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -132,6 +136,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         Unreadable, ValueError
             If an array is missing, or does not fit the others.
         """
+        arrays = {name: np.array(value) for name, value in cls.absent.items()} | dict(arrays)
         lacking = [name for name in cls.saved if name not in arrays]
         if lacking:
             raise Unreadable(f"it has no {', '.join(lacking)} of a {cls.__name__}")
@@ -158,6 +163,11 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
     def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
         """The transformer of what `_arrays` returned; `wanted` begins the message if it is none."""
         raise NotImplementedError
+
+
+def with_slope(gates: NDArray[np.int64], slope: float) -> NDArray[Any]:
+    """Return gates in {0, 1}; with a slope those of leaky units, it in place of 0."""
+    return np.where(gates == 1, 1.0, slope) if slope else gates
 
 
 def seed_text(random_state: Any) -> NDArray[Any]:

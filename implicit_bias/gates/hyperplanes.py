@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,10 +12,11 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 )
 
 from .._doors import check_parameters
+from .._kinds import fraction
 from .._solve import require_memory
 from .._words import Cutoffs
 from ..data.arrays import Floats, checked_weights
-from .gating import Gating, seed_from, seed_text
+from .gating import Gating, seed_from, seed_text, with_slope
 from .planes import coordinate_planes, count_hyperplanes, median_cutoffs, projections
 
 __all__ = ["HyperplaneContexts", "HyperplaneGates"]
@@ -193,6 +195,8 @@ class HyperplaneGates(Gating):
     cutoffs : {"median", "random", "axes"}
         "median": each gate is open for half the reference data; "random": b ~ N(0, 9^2); "axes":
         gate h is open where input h is not negative, and nothing is drawn.
+    slope : float
+        Gate of a closed unit, in [0, 1): above 0 those of a leaky ReLU.
     random_state : int, numpy.random.Generator or None
         Hyperplanes are those of `HyperplaneContexts(n_units, 2, ...)` for the same value. None
         draws afresh at each fit.
@@ -217,7 +221,8 @@ class HyperplaneGates(Gating):
     ((50, 3), [0.5, 0.5, 1.0])
     """
 
-    saved = (*HyperplaneContexts.saved, "always_open")
+    saved = (*HyperplaneContexts.saved, "always_open", "slope")
+    absent: ClassVar = MappingProxyType({"slope": 0.0})
 
     contexts_: HyperplaneContexts
     n_features_in_: int
@@ -228,11 +233,13 @@ class HyperplaneGates(Gating):
         *,
         always_open: bool = True,
         cutoffs: Cutoffs = "median",
+        slope: float = 0.0,
         random_state: int | np.random.Generator | None = 0,
     ) -> None:
         self.n_units = n_units
         self.always_open = always_open
         self.cutoffs = cutoffs
+        self.slope = slope
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -254,14 +261,16 @@ class HyperplaneGates(Gating):
             If a parameter is out of range, `X` is empty, not finite, or too narrow for "axes", or
             `sample_weight` holds no weights.
         """
-        check_parameters(self)
+        check_parameters(self, slope=fraction)
         contexts = HyperplaneContexts(
             self.n_units, 2, cutoffs=self.cutoffs, random_state=self.random_state
         )
         return self._set_contexts(contexts.fit(X, sample_weight=sample_weight))
 
-    def transform(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return the gates of the rows of `X` (n, D): int64, shape (n, H), in {0, 1}.
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the gates of the rows of `X` (n, D): shape (n, H), int64 in {0, 1}.
+
+        With a slope they are float64, in {slope, 1}.
 
         Raises
         ------
@@ -275,14 +284,17 @@ class HyperplaneGates(Gating):
         gates: NDArray[np.int64] = np.asarray(self.contexts_.transform(X))
         if self.always_open:
             gates = np.hstack([gates, np.ones((len(gates), 1), dtype=np.int64)])
-        return gates
+        return with_slope(gates, self.slope)
 
     @property
     def _n_features_out(self) -> int:
         return self.contexts_._n_features_out + bool(self.always_open)
 
     def _arrays(self) -> dict[str, Any]:
-        return self.contexts_._arrays() | {"always_open": np.array(bool(self.always_open))}
+        return self.contexts_._arrays() | {
+            "always_open": np.array(bool(self.always_open)),
+            "slope": np.array(float(self.slope)),
+        }
 
     @classmethod
     def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
@@ -291,6 +303,7 @@ class HyperplaneGates(Gating):
             contexts.n_units,
             always_open=bool(arrays["always_open"]),
             cutoffs=contexts.cutoffs,
+            slope=float(arrays["slope"]),
             random_state=contexts.random_state,
         )
         return gates._set_contexts(contexts)

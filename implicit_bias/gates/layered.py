@@ -114,8 +114,8 @@ class NetworkGates(LayeredGates):
     Parameters
     ----------
     network : module or sequence of arrays
-        A network with `layers`, the last of which makes the score (`DeepReLU`, `ReLU`), or the
-        weights (width, width below) of its hidden layers, which `fit` copies.
+        A network with `layers`, the last of which makes the score (`DeepReLU`, `ReLU`), none of its
+        units leaky, or the weights (width, width below) of its hidden layers, which `fit` copies.
 
     Attributes
     ----------
@@ -152,10 +152,15 @@ class NetworkGates(LayeredGates):
         Raises
         ------
         ValueError
-            If the shapes of the weights do not fit each other, one is not finite, or `X` does not
-            fit them.
+            If the shapes of the weights do not fit each other, one is not finite, `X` does not fit
+            them, or the network is leaky.
         """
         check_parameters(self)
+        if slope := getattr(self.network, "slope", 0.0):
+            raise ValueError(
+                f"`network` has leaky units, of slope {slope}: gates of several layers are open or "
+                "closed alone"
+            )
         whole = hasattr(self.network, "layers")
         layers = getattr(self.network, "layers", self.network)
         sequence(anything)("network", layers)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +13,10 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 )
 
 from .._doors import check_parameters
+from .._kinds import fraction
 from .._solve import refuse_disguised, require_columns, to_numpy
 from ..data.arrays import Floats
-from .gating import MADE_FOR, Gating
+from .gating import MADE_FOR, Gating, with_slope
 
 __all__ = ["ReLUGates"]
 
@@ -28,42 +30,57 @@ class ReLUGates(Gating):
     ----------
     weights : (H, D) array
         First-layer weights, finite; checked when used.
+    slope : float
+        Gate of a closed unit, in [0, 1): above 0 that of a leaky ReLU.
 
     Examples
     --------
     >>> ib.gates.ReLUGates(np.array([[1.0, -1.0]])).transform([[2.0, 1.0], [1.0, 2.0]]).tolist()
     [[1], [0]]
+    >>> leaky = ib.gates.ReLUGates(np.array([[1.0, -1.0]]), slope=0.1)
+    >>> leaky.transform([[2.0, 1.0], [1.0, 2.0]]).tolist()
+    [[1.0], [0.1]]
     """
 
-    saved = ("weights",)
+    saved = ("weights", "slope")
+    absent: ClassVar = MappingProxyType({"slope": 0.0})
 
     weights: Floats
 
-    def __init__(self, weights: ArrayLike) -> None:
+    def __init__(self, weights: ArrayLike, *, slope: float = 0.0) -> None:
         self.weights = weights  # type: ignore[assignment]  # as given: `clone` insists on it
+        self.slope = slope
 
     @classmethod
     def from_network(cls, network: Any) -> Self:
-        """Return the present gates of a network's first layer `w1` (H, D), which is copied."""
-        return cls(np.array(to_numpy(network.w1), dtype=np.float64))
+        """Return the present gates of a network's first layer `w1` (H, D), which is copied.
+
+        Their slope is the network's, if it has one.
+        """
+        slope = getattr(network, "slope", 0.0)
+        return cls(np.array(to_numpy(network.w1), dtype=np.float64), slope=slope)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check `X` (n, D), keep the names of its columns, and return these gates."""
-        check_parameters(self)
+        check_parameters(self, slope=fraction)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.transform(X)
         validate_data(self, X, skip_check_array=True)
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return the gates of the rows of `X` (n, D): int64, shape (n, H), in {0, 1}.
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the gates of the rows of `X` (n, D): shape (n, H), int64 in {0, 1}.
+
+        With a slope they are float64, in {slope, 1}.
 
         Raises
         ------
         ValueError
-            If `X` is not finite or not as wide as the weights, or these are no finite matrix.
+            If `X` is not finite or not as wide as the weights, these are no finite matrix, or the
+            slope is out of range.
         """
+        fraction("slope", self.slope)
         weights = self._matrix()
         refuse_disguised("X", X)
         if hasattr(self, "n_features_in_"):
@@ -71,7 +88,7 @@ class ReLUGates(Gating):
         else:
             inputs = check_array(X, dtype=np.float64)
         require_columns("X", inputs, weights.shape[1], MADE_FOR)
-        return (inputs @ weights.T >= 0).astype(np.int64)
+        return with_slope((inputs @ weights.T >= 0).astype(np.int64), self.slope)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -86,11 +103,11 @@ class ReLUGates(Gating):
         return len(self._matrix())
 
     def _arrays(self) -> dict[str, Any]:
-        return {"weights": self._matrix()}
+        return {"weights": self._matrix(), "slope": np.array(float(self.slope))}
 
     @classmethod
     def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
-        gating = cls(arrays["weights"])
+        gating = cls(arrays["weights"], slope=float(arrays["slope"]))
         gating._matrix()
         return gating
 

@@ -65,9 +65,9 @@ class SVMFReLU(NormedFormulation[FReLULimit]):
 
         minimise  sum_h ||zeta[h]||   s.t.   y[n] sum_h g[n, h] <zeta[h], x[n]> >= 1
 
-    Gates are an (n, H) array of exactly 0 (closed) and 1 (open), booleans included. A sample on
-    which every gate is closed makes the program infeasible, which is for the solver to prove; it
-    is not an error here.
+    Gates are an (n, H) array of exactly 0 (closed) and 1 (open), booleans included; those of leaky
+    units have their slope, one number in (0, 1), in place of 0. A sample on which every gate is 0
+    makes the program infeasible, which is for the solver to prove; it is not an error here.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class SVMFReLU(NormedFormulation[FReLULimit]):
         ------
         ValueError
             If shapes disagree, values are not finite, labels are not -1 and +1, or a gate is
-            neither 0 nor 1.
+            neither 1 nor the one value of closed ones.
         """
         X, y = real_data(X, y)
         require_inputs(X)
@@ -152,7 +152,8 @@ def solve_frelu_svm(
     y : (n,) array
         Labels in {-1, +1}.
     gates : (n, H) array
-        Exactly 0 (closed) or 1 (open), booleans included.
+        Exactly 0 (closed) or 1 (open), booleans included. Of a leaky ReLU closed gates are its
+        slope, one number in (0, 1).
     norm : str or Norm
         Of zeta (H, D): "rows", gradient descent on both layers; "linf", sign descent, Signum or
         Adam without its constant on both; "spectral", Muon on the first layer and any of these on
@@ -178,6 +179,8 @@ def solve_frelu_svm(
     ('SOLVED', 0.7)
     >>> ib.solve_frelu_svm(X, y, np.array([[1], [0]])).status.name
     'NOT_SEPARABLE'
+    >>> round(ib.solve_frelu_svm(X, y, np.array([[1.0, 0.1], [0.1, 1.0]])).objective, 4)
+    0.6472
     """
     return solve_limit(SVMFReLU(norm), X, y, gates, **solving)
 

@@ -234,7 +234,10 @@ class ContextColumns:
 
 @dataclass(frozen=True)
 class GateColumns:
-    """Column h is the gate of unit h: gates are (n, H) numbers, exactly 0 or 1 if `binary`."""
+    """Column h is the gate of unit h: gates are (n, H) numbers.
+
+    If `binary` they are exactly 0 or 1, or one slope in [0, 1) of leaky units and 1.
+    """
 
     n_units: int
     binary: bool
@@ -246,10 +249,13 @@ class GateColumns:
         gates = as_float64(gates, like=X)
         require_shape("gates", gates, (int(X.shape[0]), self.n_units), A_UNIT)
         if self.binary and not bool(xp.all((gates == 0) | (gates == 1))):
-            raise ValueError(
-                "`gates` must be exactly 0 (closed) or 1 (open), booleans included: a soft gate "
-                "has no place in this program; compare it with a threshold first"
-            )
+            least = xp.min(gates)
+            if not bool((least > 0) & xp.all((gates == least) | (gates == 1))):
+                raise ValueError(
+                    "`gates` must be exactly 0 (closed) or 1 (open), booleans included, or one "
+                    "slope in [0, 1) of leaky units in place of 0: a soft gate has no place in "
+                    "this program; compare it with a threshold first"
+                )
         return gates
 
     def __call__(self, gates: Array) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._doors import door
+from .._kinds import fraction
 from .protocols import check_inputs, check_start
 from .weights import as_tensor, copy_weights
 
@@ -29,6 +30,8 @@ class BalancedReLU(torch.nn.Module):
     ----------
     n_inputs, n_units : int
         D and the width p.
+    slope : float
+        Of a neuron where it is inactive, in [0, 1): above 0 it is leaky.
     init_scale : float
         lambda; the theorem needs it small.
     random_state : int or numpy Generator
@@ -43,11 +46,12 @@ class BalancedReLU(torch.nn.Module):
         Neurons w_j, one a row.
     a : Parameter (p,)
         Weights of the neurons in the score.
+    slope : float
 
     Raises
     ------
     ValueError
-        If a size is not positive or `init_scale` is not positive and finite.
+        If a size is not positive, or `slope` or `init_scale` is out of range.
 
     References
     ----------
@@ -62,13 +66,15 @@ class BalancedReLU(torch.nn.Module):
     """
 
     degree = 2
+    slope: float = 0.0  # of networks in older files
 
-    @door()
+    @door(slope=fraction)
     def __init__(
         self,
         n_inputs: int,
         n_units: int = 100,
         *,
+        slope: float = 0.0,
         init_scale: float = 0.01,
         random_state: int | np.random.Generator = 0,
         dtype: torch.dtype = torch.float64,
@@ -80,20 +86,26 @@ class BalancedReLU(torch.nn.Module):
         W = rng.normal(size=(n_units, n_inputs))
         W *= init_scale / np.linalg.norm(W, axis=1, keepdims=True)
         a = init_scale * rng.choice([-1.0, 1.0], size=n_units)
+        self.slope = float(slope)
         self.W = _parameter(W, dtype, device)
         self.a = _parameter(a, dtype, device)
 
     @classmethod
-    @door()
+    @door(slope=fraction)
     def from_weights(
-        cls, W: ArrayLike | Tensor, a: ArrayLike | Tensor, *, device: torch.device | str = "cpu"
+        cls,
+        W: ArrayLike | Tensor,
+        a: ArrayLike | Tensor,
+        *,
+        slope: float = 0.0,
+        device: torch.device | str = "cpu",
     ) -> Self:
         """Build a network from W (p, D) and a (p,), balanced or not, in the dtype of `W`.
 
         Raises
         ------
         ValueError
-            If the shapes do not fit.
+            If the shapes do not fit, or `slope` is out of range.
         """
         first, second = as_tensor(W), as_tensor(a)
         if first.ndim != 2 or second.shape != first.shape[:1]:
@@ -101,14 +113,15 @@ class BalancedReLU(torch.nn.Module):
                 "`W` must have shape (p, D) and `a` shape (p,), got "
                 f"{tuple(first.shape)} and {tuple(second.shape)}"
             )
-        network = cls(first.shape[1], first.shape[0], dtype=first.dtype, device=device)
+        width, n_inputs = first.shape
+        network = cls(n_inputs, width, slope=slope, dtype=first.dtype, device=device)
         copy_weights([network.W, network.a], [first, second])
         return network
 
     def forward(self, X: Tensor, gates: object = None) -> Tensor:
         """Return the scores (n,) of X (n, D); `gates` are not used."""
         check_inputs(X, self.W, self.W.shape[1])
-        return torch.relu(X @ self.W.T) @ self.a
+        return self._activation(X @ self.W.T) @ self.a
 
     def first_layer(self) -> Tensor:
         """Return the neurons (p, D), one a row."""
@@ -136,18 +149,31 @@ class BalancedReLU(torch.nn.Module):
 
     @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
-        """Return ``||sum_n coefficients_n [<w_j, x_n> > 0] x_n||`` (p,)."""
-        open_gates = (X @ self.W.T > 0).to(X.dtype)
-        norms: Tensor = ((open_gates * coefficients[:, None]).T @ X).norm(dim=1)
+        """Return ``||sum_n coefficients_n g_j(x_n) x_n||`` (p,), present gates."""
+        gates = self._slopes(X @ self.W.T).to(X.dtype)
+        norms: Tensor = ((gates * coefficients[:, None]).T @ X).norm(dim=1)
         return norms
 
     @door()
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
-        """Return which neurons are active, boolean (n, p): ``<w_j, x_n> > 0``."""
+        """Return the gates (n, p): boolean, whether ``<w_j, x_n> > 0``; of leaky units slope or 1.
+
+        They are what products with the neurons are multiplied by.
+        """
         inputs = torch.as_tensor(X).to(self.W)
         check_inputs(inputs, self.W, self.W.shape[1])
         with torch.no_grad():
-            return inputs @ self.W.T > 0
+            return self._slopes(inputs @ self.W.T)
+
+    def _activation(self, z: Tensor) -> Tensor:
+        return torch.where(z > 0, z, self.slope * z) if self.slope else torch.relu(z)
+
+    def _slopes(self, z: Tensor) -> Tensor:
+        return torch.where(z > 0, torch.ones_like(z), self.slope) if self.slope else z > 0
+
+    def extra_repr(self) -> str:
+        """Return what the network is beside its weights."""
+        return f"slope={self.slope}" if self.slope else ""
 
     def imbalance(self) -> Tensor:
         """Return ``||w_j||^2 - a_j^2`` (p,), which gradient flow conserves; 0 at the start."""
@@ -157,7 +183,8 @@ class BalancedReLU(torch.nn.Module):
     def gradient_factors(self, X: Tensor, gates: object = None) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         hidden = X @ self.W.T
-        return [((hidden > 0) * self.a, X), (X.new_ones(len(X), 1), torch.relu(hidden))]
+        outer = self._slopes(hidden) * self.a
+        return [(outer, X), (X.new_ones(len(X), 1), self._activation(hidden))]
 
 
 class ResidualReLU(torch.nn.Module):

@@ -20,6 +20,8 @@ class FReLU(GatedLayers):
     .. math:: f(x) = \sum_h \mathrm{head}_h \, g_h(x) \langle w_1[h], x \rangle,
               \qquad \mathrm{head} = V_L \cdots V_1, \qquad g_h(x) \in \{0, 1\} .
 
+    Units of a leaky ReLU have gates :math:`g_h(x) \in \{\alpha, 1\}`, :math:`\alpha` its slope.
+
     Parameters
     ----------
     n_inputs, n_units : int
@@ -83,15 +85,17 @@ class FReLU(GatedLayers):
         Raises
         ------
         ValueError
-            If their shape is wrong or one of them is neither 0 nor 1.
+            If their shape is wrong, or one of them is neither 1 nor the slope of closed ones, which
+            is one number in [0, 1), 0 unless units are leaky.
         """
         g = as_tensor(gates)
         self._check_gates(g, g.shape[0] if g.ndim else 0)
         g = g.to(self.w1)
-        if not bool(((g == 0) | (g == 1)).all()):
+        closed = g[g != 1]
+        if closed.numel() and not bool((0 <= closed[0] < 1) & (closed == closed[0]).all()):
             raise ValueError(
-                "`gates` must be exactly 0 (closed) or 1 (open): compare soft gates with a "
-                "threshold first"
+                "`gates` must be exactly 0 (closed) or 1 (open), or one slope in [0, 1) of leaky "
+                "units in place of 0: compare soft gates with a threshold first"
             )
         return g
 

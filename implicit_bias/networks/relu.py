@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from .._doors import door
+from .._kinds import fraction
 from .frelu import FReLU
 from .protocols import check_inputs
 from .weights import (
@@ -29,7 +30,8 @@ class DeepReLU(torch.nn.Module):
     .. math:: f(x) = W_{L+1} \operatorname{relu}(W_L \cdots \operatorname{relu}(W_1 x))
 
     It has no biases, so it is homogeneous of degree L + 1 in its weights; a bias is a constant
-    column of X. It sets its gates itself: functions that take gates get None for it.
+    column of X. It sets its gates itself: functions that take gates get None for it. With a slope
+    its units are leaky: `z` where it is not negative, else `slope z`.
 
     Parameters
     ----------
@@ -37,6 +39,8 @@ class DeepReLU(torch.nn.Module):
         D, the constant column counted.
     widths : sequence of int
         Units of the hidden layers, first to last.
+    slope : float
+        Of the activation where it is closed, in [0, 1): 0 is the ReLU, others are leaky.
     **start : Starting
         `init`: "kaiming" (default), Kaiming-normal for the fan-in, "orthogonal", or "balanced":
         every hidden unit's incoming and outgoing weights have equal norms, which gradient flow
@@ -47,12 +51,13 @@ class DeepReLU(torch.nn.Module):
     ----------
     layers : ParameterList
         W_1 (width_1, D), ..., W_{L+1} (1, width_L).
+    slope : float
 
     Raises
     ------
     ValueError
-        If a size is not positive, there is no hidden layer, `init` is unknown or `init_scale` is
-        not positive and finite.
+        If a size is not positive, there is no hidden layer, `slope` is out of range, `init` is
+        unknown or `init_scale` is not positive and finite.
 
     Examples
     --------
@@ -62,11 +67,15 @@ class DeepReLU(torch.nn.Module):
     (torch.Size([5]), torch.Size([5, 6]))
     """
 
-    @door()
+    slope: float = 0.0  # of networks in older files
+
+    @door(slope=fraction)
     def __init__(
         self,
         n_inputs: int,
         widths: Sequence[int],
+        *,
+        slope: float = 0.0,
         **start: Unpack[Starting],
     ) -> None:
         super().__init__()
@@ -78,7 +87,7 @@ class DeepReLU(torch.nn.Module):
         begin = Start.checked(sizes, ("kaiming", "orthogonal", "balanced"), **start)
         shapes = [(above, below) for below, above in pairwise([n_inputs, *widths, 1])]
         drawn = begin.parameters(lambda rng: _draw(begin.init, shapes, rng))
-        self.n_inputs = n_inputs
+        self.n_inputs, self.slope = n_inputs, float(slope)
         self.layers = torch.nn.ParameterList(drawn)
 
     @property
@@ -102,8 +111,7 @@ class DeepReLU(torch.nn.Module):
         check_inputs(X, self.w1, self.n_inputs)
         hidden = X
         for index in range(len(self.layers) - 1):
-            # Unlike `relu`, `clamp` has slope 1 at 0, as an open gate does: see `gates`.
-            hidden = linear(hidden, self.layers[index]).clamp(min=0)
+            hidden = activation(linear(hidden, self.layers[index]), self.slope)
         return hidden @ self.head()
 
     def head(self) -> Tensor:
@@ -114,15 +122,17 @@ class DeepReLU(torch.nn.Module):
     @door()
     def features(self, X: ArrayLike | Tensor) -> Tensor:
         """Return the last hidden layer's activations (n, width_L), detached."""
-        return self._pre_activations(X)[-1].clamp(min=0)
+        return activation(self._pre_activations(X)[-1], self.slope)
 
     @door()
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
-        """Return which hidden units are open, boolean (n, sum of widths), layer after layer.
+        """Return the gates (n, sum of widths) of the hidden units, layer after layer.
 
-        A unit with pre-activation exactly 0 counts as open, which does not change the function.
+        Boolean, whether a unit is open; of leaky units 1 where it is, else `slope`: what the
+        pre-activation is multiplied by. A unit with pre-activation exactly 0 counts as open, which
+        does not change the function.
         """
-        return torch.cat([z >= 0 for z in self._pre_activations(X)], dim=1)
+        return torch.cat([gates_of(z, self.slope) for z in self._pre_activations(X)], dim=1)
 
     def imbalance(self) -> Tensor:
         """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
@@ -134,10 +144,10 @@ class DeepReLU(torch.nn.Module):
     ) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         before = self._pre_activations(X)
-        inner = [X, *(z.clamp(min=0) for z in before)]
+        inner = [X, *(activation(z, self.slope) for z in before)]
         outer = [X.new_ones(len(X), 1)]
         for z, layer in zip(reversed(before), reversed(self.layers), strict=False):
-            outer.append((z >= 0) * (outer[-1] @ layer))
+            outer.append(gates_of(z, self.slope) * (outer[-1] @ layer))
         return list(zip(reversed(outer), inner, strict=True))
 
     def _pre_activations(self, X: ArrayLike | Tensor) -> list[Tensor]:
@@ -151,8 +161,12 @@ class DeepReLU(torch.nn.Module):
         with torch.no_grad():
             for index in range(len(self.layers) - 1):
                 found.append(linear(hidden, self.layers[index].to(dtype)))
-                hidden = found[-1].clamp(min=0)
+                hidden = activation(found[-1], self.slope)
         return found
+
+    def extra_repr(self) -> str:
+        """Return what the network is beside its layers."""
+        return f"slope={self.slope}" if self.slope else ""
 
 
 class ReLU(DeepReLU):
@@ -165,6 +179,8 @@ class ReLU(DeepReLU):
     ----------
     n_inputs, n_units : int
         D and H, the constant column counted in D.
+    slope : float
+        Of a unit where it is closed, in [0, 1): 0 is the ReLU, others are leaky.
     **start : Starting
         `init`: "kaiming" (default), "orthogonal", or "balanced": every unit's incoming and outgoing
         weights have equal norms; `init_scale`, `random_state`, `dtype`, `device`.
@@ -173,11 +189,13 @@ class ReLU(DeepReLU):
     ----------
     layers : ParameterList
         w1 (H, D) and w2 (1, H).
+    slope : float
 
     Raises
     ------
     ValueError
-        If a size is not positive, `init` is unknown or `init_scale` is not positive and finite.
+        If a size is not positive, `slope` is out of range, `init` is unknown or `init_scale` is not
+        positive and finite.
 
     Examples
     --------
@@ -185,27 +203,39 @@ class ReLU(DeepReLU):
     >>> network = ib.ReLU.from_weights([[1.0, 0.0], [0.0, 1.0]], [2.0, -1.0])
     >>> network(torch.tensor([[3.0, -5.0]]).double()).tolist()
     [6.0]
+    >>> leaky = ib.ReLU.from_weights([[1.0, 0.0], [0.0, 1.0]], [2.0, -1.0], slope=0.1)
+    >>> leaky(torch.tensor([[3.0, -5.0]]).double()).tolist()
+    [6.5]
     """
 
-    @door()
-    def __init__(self, n_inputs: int, n_units: int, **start: Unpack[Starting]) -> None:
-        super().__init__(n_inputs, (n_units,), **start)
+    @door(slope=fraction)
+    def __init__(
+        self, n_inputs: int, n_units: int, *, slope: float = 0.0, **start: Unpack[Starting]
+    ) -> None:
+        super().__init__(n_inputs, (n_units,), slope=slope, **start)
         self.n_units = n_units
 
     @classmethod
-    @door()
+    @door(slope=fraction)
     def from_weights(
-        cls, w1: ArrayLike | Tensor, w2: ArrayLike | Tensor, *, device: torch.device | str = "cpu"
+        cls,
+        w1: ArrayLike | Tensor,
+        w2: ArrayLike | Tensor,
+        *,
+        slope: float = 0.0,
+        device: torch.device | str = "cpu",
     ) -> Self:
         """Build a network from w1 (H, D) and w2 (H,) or (1, H), in the dtype of `w1`.
 
         Raises
         ------
         ValueError
-            If the shapes do not fit each other.
+            If the shapes do not fit each other, or `slope` is out of range.
         """
         frozen = FReLU.from_weights(w1, w2)
-        network = cls(frozen.n_inputs, frozen.n_units, dtype=frozen.w1.dtype, device=device)
+        network = cls(
+            frozen.n_inputs, frozen.n_units, slope=slope, dtype=frozen.w1.dtype, device=device
+        )
         copy_weights(network.layers, [frozen.w1, *frozen.upper])
         return network
 
@@ -233,6 +263,17 @@ class ReLU(DeepReLU):
         v = (self.gates(X).to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)
         return norms
+
+
+def activation(z: Tensor, slope: float) -> Tensor:
+    """Return units of pre-activations: z where it is at least 0, else `slope` times it."""
+    # Unlike `relu`, `clamp` has slope 1 at 0, as an open gate does.
+    return torch.where(z >= 0, z, slope * z) if slope else z.clamp(min=0)
+
+
+def gates_of(z: Tensor, slope: float) -> Tensor:
+    """Return what pre-activations are multiplied by: 1 or the slope, boolean if that is 0."""
+    return torch.where(z >= 0, torch.ones_like(z), slope) if slope else z >= 0
 
 
 def _draw(init: str, shapes: list[tuple[int, int]], rng: torch.Generator) -> list[Tensor]:

@@ -104,6 +104,7 @@ class _PlainChoices(TypedDict, total=False):
     positive: int | str | Sequence[int | str] | None
     seed: int
     share: float
+    slope: float
     solver: Literal[
         "interior-point",
         "highs",

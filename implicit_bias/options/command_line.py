@@ -107,6 +107,7 @@ def _parameter(name: str, kind: Kind, defaults: list[Any]) -> click.Option:
         both = f"{typed}/--no-{typed.removeprefix('--')}"
         return click.Option([both, name], default=None, help=f"{about.help}  [default: {default}]")
     least = "" if about.least is None else f"; x>={about.least}"
+    least += "" if about.below is None else f"; x<{about.below:g}"
     return click.Option(
         [typed, name],
         default=None,

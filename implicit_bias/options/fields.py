@@ -37,6 +37,7 @@ __all__ = [
     "ImageOptions",
     "Options",
     "ScheduleOptions",
+    "SlopeOptions",
     "SolverOptions",
     "SplitOptions",
     "StartOptions",
@@ -58,6 +59,8 @@ class About:
         The smallest value of a number, or of each of several.
     above : float or None
         What a number, or each of several, must be greater than.
+    below : float or None
+        What it must be less than.
     power_of_two : bool
     choices : tuple of str
         The values of a string, where its type does not name them.
@@ -78,6 +81,7 @@ class About:
     help: str
     least: int | None = None
     above: float | None = None
+    below: float | None = None
     power_of_two: bool = False
     choices: tuple[str, ...] = ()
     example: str = ""
@@ -192,6 +196,18 @@ class GateOptions(UnitOptions):
 
     cutoffs: Cutoffs = option(
         "median", "Where the hyperplanes cut; axes: one coordinate plane each."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlopeOptions(Options):
+    """Leaky units."""
+
+    slope: float = option(
+        0.0,
+        "Slope of a unit where its gate is closed; above 0 it is leaky.",
+        least=0,
+        below=1,
     )
 
 

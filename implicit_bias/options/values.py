@@ -107,6 +107,8 @@ class Kind:
             raise ValueError(f"{value} is not above {self.about.above:g}")
         if self.about.least is not None and value < self.about.least:
             raise ValueError(f"{value} is below {self.about.least}")
+        if self.about.below is not None and not value < self.about.below:
+            raise ValueError(f"{value} is not below {self.about.below:g}")
         if self.about.power_of_two and value & (value - 1):
             below = 1 << (value.bit_length() - 1)
             raise ValueError(f"{value} is no power of two: take {below} or {2 * below}")

@@ -255,16 +255,15 @@ class ReLULocalLimit(ReadOnlyResult):
         Raises
         ------
         ValueError
-            If there is none, or its activation is leaky.
+            If there is none.
         """
         from ..networks.relu import ReLU
 
         if not len(self.units):
             raise ValueError(f"there is no network: {self.advice}")
-        if self.slope:
-            raise ValueError("networks.ReLU has no leaky units: use `predictor`")
         roots = np.sqrt(np.linalg.norm(self.units, axis=1))
-        return ReLU.from_weights(self.units / roots[:, None], self.signs * roots)
+        w1, w2 = self.units / roots[:, None], self.signs * roots
+        return ReLU.from_weights(w1, w2, slope=self.slope)
 
     @property
     def predictor(self) -> ReLUPredictor:
@@ -456,7 +455,7 @@ def _layers(network: Any) -> tuple[list[Any], float]:
     from ..networks.relu import DeepReLU
 
     if isinstance(network, DeepReLU):
-        return list(network.layers), 0.0
+        return list(network.layers), network.slope
     modules = list(network) if isinstance(network, nn.Sequential) else []
     linear, between = modules[::2], modules[1::2]
     # PyTorch's own modules alone: subclasses may compute something else.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +36,7 @@ ARRAYS = ("X", "y", "X_val", "y_val")
 OF_FILES = ("label", "positive", "standardize", "constant")
 # Options that follow from data and gates of a user, so that they cannot be chosen as well.
 OF_DATA = ("data", "data_dir", *OF_FILES, "n_train", "n_val")
-OF_GATING = ("hidden_units", "contexts", "cutoffs")
+OF_GATING = ("hidden_units", "contexts", "cutoffs", "slope")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,8 @@ class UserData:
     dataset : Dataset, ClassDataset or None
         The samples of all other models.
     gating : fitted transformer or None
-    gates : pair of (n, H) and (m, H) int64 arrays, or None
-        Those of the training and of the held-out inputs.
+    gates : pair of (n, H) and (m, H) arrays, or None
+        Those of the training and of the held-out inputs: int64, float64 of leaky units.
     """
 
     X: Any = None
@@ -124,8 +124,10 @@ def load_chosen(options: Any) -> Dataset | ClassDataset:
     return load(options.data, **choices, random_state=Seeds.from_seed(options.seed).data)
 
 
-def gates_of(gating: Any, X: Any) -> NDArray[np.int64] | None:
-    """Return the gates of inputs (n, D), whole numbers (n, H); None without a gating.
+def gates_of(gating: Any, X: Any) -> NDArray[Any] | None:
+    """Return the gates of inputs (n, D), (n, H); None without a gating.
+
+    They are whole numbers; of leaky units their slope or 1, in float64.
 
     Raises
     ------
@@ -135,7 +137,7 @@ def gates_of(gating: Any, X: Any) -> NDArray[np.int64] | None:
     return None if gating is None else _checked_gates(gating, X)
 
 
-def _checked_gates(gating: Any, X: Any) -> NDArray[np.int64]:
+def _checked_gates(gating: Any, X: Any) -> NDArray[Any]:
     try:
         gates = np.asarray(to_numpy(gating.transform(X)))
     except (TypeError, ValueError) as error:
@@ -147,12 +149,21 @@ def _checked_gates(gating: Any, X: Any) -> NDArray[np.int64]:
             f"unit, got shape {shape} of {gates.dtype}"
         )
     whole = gates.astype(np.int64)
+    if 0 < gates.min() < 1 and set(np.unique(gates)) <= {gates.min(), 1}:
+        return gates.astype(np.float64)
     if (whole != gates).any() or whole.min() < 0:
         raise ValueError(
             "`gating` must give whole numbers from 0 on, the context of every unit or whether its "
-            f"gate is open, got {gates[(whole != gates) | (whole < 0)][0]:g}"
+            "gate is open, or 1 and one slope in (0, 1) of leaky units, got "
+            f"{gates[(whole != gates) | (whole < 0)][0]:g}"
         )
     return whole
+
+
+def _slope(gates: Sequence[NDArray[Any]]) -> float:
+    """Return the slope of closed gates of leaky units; 0 of others."""
+    least = min(float(part.min()) for part in gates)
+    return least if least < 1 else 0.0
 
 
 def _check_taken(model: Model, provided: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
@@ -262,6 +273,11 @@ def _with_gating(given: UserData, model: Model, options: Any, gating: Any) -> Us
             f"`gating` of the model {model.name} must give gates in {{0, 1}}, got {largest}: take "
             "HyperplaneGates, or a model with contexts"
         )
+    if _slope(gates) and "slope" not in model.option_names:
+        raise ValueError(
+            f"`gating` of the model {model.name} must give whole numbers, got {_slope(gates):g}: "
+            "leaky units are those of the model frelu"
+        )
     return replace(given, dataset=dataset, gating=fitted, gates=gates)
 
 
@@ -307,6 +323,7 @@ def _derived(given: UserData, options: Any) -> dict[str, Any]:
         "hidden_units": gating.n_units if isinstance(gating, HyperplaneGates) else n_columns,
         "contexts": getattr(gating, "n_contexts", 0) or 1 + max(int(g.max()) for g in given.gates),
         "cutoffs": gating.cutoffs if known else None,
+        "slope": _slope(given.gates),
         "gating": USERS_OWN,
     }
     return {name: value for name, value in values.items() if hasattr(options, name)}

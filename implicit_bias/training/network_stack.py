@@ -192,10 +192,11 @@ def _check_same_architecture(networks: list[torch.nn.Module]) -> None:
             f"{together} be different objects, and one is there twice: copy it with copy.deepcopy"
         )
     for other in others:
-        if type(other) is not type(first) or _shapes(other) != _shapes(first):
+        alike = _shapes(other) == _shapes(first) and _slopes(other) == _slopes(first)
+        if type(other) is not type(first) or not alike:
             raise ValueError(
-                f"{together} be of one class, with weights of the same shapes, dtype and device: "
-                "train those that differ one by one"
+                f"{together} be of one class, with weights of the same shapes, dtype and device, "
+                "and units of one slope: train those that differ one by one"
             )
         if _trained_names(other) != _trained_names(first):
             raise ValueError(
@@ -211,6 +212,17 @@ def _check_same_architecture(networks: list[torch.nn.Module]) -> None:
 
 def _shapes(network: torch.nn.Module) -> dict[str, tuple[Any, ...]]:
     return {k: (v.shape, v.dtype, v.device) for k, v in network.state_dict().items()}
+
+
+def _slopes(network: torch.nn.Module) -> dict[str, Any]:
+    """Return the slopes of leaky units, by the modules that have them."""
+    kinds = ("slope", "negative_slope")
+    return {
+        f"{name}.{kind}": getattr(module, kind)
+        for name, module in network.named_modules()
+        for kind in kinds
+        if hasattr(module, kind)
+    }
 
 
 def _trained_names(network: torch.nn.Module) -> list[str]:

@@ -44,7 +44,7 @@ class SmoothedReLU:
 
     In place of :math:`\max(z, 0)`, z the product of a row w and an input h, stands
     :math:`s \log(1 + e^{z / s})` with :math:`s = \tau \|w\| \|h\|`, homogeneous like it, so that
-    margins keep their meaning. Stage k lowers
+    margins keep their meaning; of leaky units the part above their slope is rounded. Stage k lowers
     :math:`\log \sum_n e^{-\beta m_n(\theta / \|\theta\|)}` with :math:`\beta = 20 \cdot 1.4^k` over
     the smallest margin and :math:`\tau = 0.3 / (20 \cdot 1.4^k)`. The first steps are those of
     `annealed`, until the data are separated. The weights that the networks get are
@@ -57,7 +57,8 @@ class SmoothedReLU:
 
     def __init__(self, stack: NetworkStack, kind: str, n_samples: int, n_steps: int) -> None:
         self._stack = stack
-        self._degree = len(_relu(stack.networks[0]).layers)
+        network = _relu(stack.networks[0])
+        self._degree, self._slope = len(network.layers), network.slope
         self._annealed = AnnealedLBFGS(stack, kind, n_samples)
         self._first = int(min(FIRST, FIRST_SHARE * n_steps))
         self._share = max(1, (n_steps - self._first) // STAGES)
@@ -196,6 +197,8 @@ class SmoothedReLU:
                 inputs = s * torch.logaddexp(z / s, torch.zeros_like(z))
             else:
                 inputs = z.clamp(min=0)
+            if self._slope:
+                inputs = self._slope * z + (1 - self._slope) * inputs
         return (inputs @ last.mT)[:, :, 0]
 
     def _layers(self, flat: Tensor) -> list[Tensor]:

@@ -61,7 +61,10 @@ for widths in DEPTHS:
 OTHERS = {
     "relu": partial(ReLU, D, H),
     "deep relu": partial(DeepReLU, D, (4, 3)),
+    "leaky relu": partial(ReLU, D, H, slope=0.3),
+    "deep leaky relu": partial(DeepReLU, D, (4, 3), slope=0.3),
     "orthosep": partial(BalancedReLU, D, H),
+    "leaky orthosep": partial(BalancedReLU, D, H, slope=0.3),
     "residual": partial(ResidualReLU, D, H),
     "relu mean": partial(ReLUMean, D, H),
 }
@@ -295,7 +298,8 @@ UPPER = "upper matrices must have shapes"
         (lambda: GLN(D, H, C)(T(X), T(CONTEXTS[:, 1:])), ValueError,
          r"`contexts` must have shape \(11, 3\), got \(11, 2\)"),
         (lambda: GLN(D, H, C)(T(X), T(1.0 * CONTEXTS)), TypeError, "must be integers"),
-        (lambda: FReLU(D, 4).prepare(np.full((3, 4), 0.5)), ValueError, "exactly 0"),
+        (lambda: FReLU(D, 4).prepare(np.linspace(0, 1, 12).reshape(3, 4)), ValueError, "exactly 0"),
+        (lambda: ReLU(D, 4, slope=1.0), ValueError, "`slope`"),
         (lambda: FReLU(D, 4).prepare(np.ones((3, 5))), ValueError, r"shape \(3, 4\)"),
         (lambda: FReLU(D, 4)(T(np.ones((3, D))), torch.ones(2, 4)), ValueError, r"shape \(3, 4\)"),
         (lambda: FReLU.from_weights(np.ones((4, 5)), np.ones(3)), ValueError, UPPER),

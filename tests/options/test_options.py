@@ -78,6 +78,7 @@ OTHER = {
     "regime": "lazy",
     "seed": "5",
     "share": "0.3",
+    "slope": "0.3",
     "solver": "cvxpy:CLARABEL",
     "standardize": "",
     "starts": "2",

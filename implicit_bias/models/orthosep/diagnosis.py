@@ -20,7 +20,7 @@ from ...measures.scalars import cosine, scores
 from ...quantities.formatting import number
 from ...quantities.measured import Measured, derived, part, quantity
 from ...training.objectives import log_mean_loss
-from .limit import OrthosepLimit, Surviving
+from .limit import OrthosepLimit, Surviving, ramp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,9 +53,9 @@ def _largest(values: Float) -> str:
 class OrthosepDiagnosis(Measured):
     """Distances of a network from two kinds of neurons and from one function.
 
-    A neuron is dead if it is inactive on every training sample. Quantities that are not defined
-    (a group without neurons, a network that is not of degree 2, a loss of at least 1) are NaN.
-    Arrays are read-only.
+    A neuron is dead if it is inactive on every training sample, and not leaky. Quantities that are
+    not defined (a group without neurons, a network that is not of degree 2, a loss of at least 1)
+    are NaN. Arrays are read-only.
     """
 
     singular_values: Float = quantity(
@@ -188,7 +188,7 @@ def diagnose_orthosep(
     aligned = W @ targets.T / np.where(norms > 0, norms, 1.0)[:, None]
     two_layers = hasattr(network, "output_weights")
     a = _weights(network.output_weights) if two_layers else aligned[:, 0] - aligned[:, 1]
-    group = neuron_groups(W, a, train.X)
+    group = neuron_groups(W, a, train.X, slope=limit.slope)
     cosines = np.where(group == 0, np.nan, np.where(group == 1, aligned[:, 0], aligned[:, 1]))
     singular_values, basis = _top_plane(W)
     log_inverse = _log_inverse_loss(network, train, loss)
@@ -254,9 +254,12 @@ class OrthosepDistances(Distances):
         return super().__call__(network, kkt=kkt) | own
 
 
-def neuron_groups(W: Float, a: Float, X: Float) -> NDArray[np.int64]:
-    """Return signs of `a` (p,), 0 for a neuron of `W` (p, D) inactive on all rows of `X`."""
-    active = np.any(W @ X.T > 0, axis=1)
+def neuron_groups(W: Float, a: Float, X: Float, *, slope: float = 0.0) -> NDArray[np.int64]:
+    """Return signs of `a` (p,), 0 for a neuron of `W` (p, D) inactive on all rows of `X`.
+
+    Leaky units, those of a slope above 0, are never dead.
+    """
+    active = np.any(W @ X.T > 0, axis=1) | (slope > 0)
     groups: NDArray[np.int64] = np.where(active, np.sign(a), 0.0).astype(np.int64)
     return groups
 
@@ -289,11 +292,12 @@ def _constants(
 ) -> dict[str, float]:
     size = sum(float(p.detach().double().square().sum()) for p in network.parameters())
     normalised = scores(network, train) / size
-    ramps = np.maximum(train.X @ to_numpy(limit.zeta).T * [1.0, -1.0], 0.0) * [1.0, -1.0]
+    z = train.X @ to_numpy(limit.zeta).T * [1.0, -1.0]
+    ramps = np.asarray(ramp(z, limit.slope)) * [1.0, -1.0]
     u, z = np.linalg.lstsq(ramps, normalised, rcond=None)[0]
     alive: Surviving = "both" if {1, -1} <= set(group) else "positive" if 1 in group else "negative"
     constant = math.nan
-    if group.any():
+    if group.any() and (alive == "both" or not limit.slope):
         function = limit.limit_function(surviving=alive)
         constant = max(function.u, function.z)
     return {

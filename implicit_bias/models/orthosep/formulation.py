@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 import numpy as np
 
-from ..._doors import door
-from ..._kinds import signed
+from ..._doors import door, parameters
+from ..._kinds import fraction, signed
 from ..._solve import (
     Array,
     ArrayLike,
@@ -30,7 +30,7 @@ from ...data.arrays import checked_data
 from ...data.orthants import is_orthogonally_separable
 from ...limits.formulation import Formulation, Solving, solve_program
 from ...limits.limit import Limit
-from ...limits.literal import constant, labelled
+from ...limits.literal import constant, labelled, max_margin
 from .limit import LABELS, OneSidedSolution, OrthosepLimit
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class NotOrthogonallySeparable(UserWarning):
     """Warning: the data are not orthogonally separable, and the theorem does not cover them."""
 
 
+@parameters(slope=fraction)
 @dataclass(frozen=True)
 class OrthogonallySeparable(Formulation[OrthosepLimit]):
     """The two one-sided max-margin programs, stated as one: they share no coefficient.
@@ -57,6 +58,15 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
     It is the frozen-gate ReLU program for the gates that neurons have in the extremal sectors:
     the first open on the positive samples, the second on the negative ones. The argument `gates`
     is not used. The variables of `literal` are w_positive = zeta[0] and w_negative = -zeta[1].
+
+    With a slope a closed gate is that slope, and both vectors share all margins:
+
+        y[n] (<zeta[0], x[n]> g[n, 0] + <zeta[1], x[n]> g[n, 1]) >= 1,   g = 1 or slope
+
+    Parameters
+    ----------
+    slope : float
+        Of the units where they are inactive, in [0, 1).
 
     References
     ----------
@@ -72,6 +82,14 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
     """
 
     name: ClassVar[str] = "one-sided SVMs"
+
+    slope: float = 0.0
+
+    @classmethod
+    @door()
+    def of(cls, limit: Limit) -> Self:
+        """Return the formulation that a limit solves."""
+        return cls(limit.slope if isinstance(limit, OrthosepLimit) else 0.0)
 
     @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
@@ -100,7 +118,8 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
         X = as_float64(X)
         xp = array_namespace(X)
         y = as_float64(y, like=X)
-        Z = xp.stack([xp.astype(y == label, X.dtype) for label in LABELS.values()], axis=1)
+        own = xp.stack([xp.astype(y == label, X.dtype) for label in LABELS.values()], axis=1)
+        Z = self.slope + (1 - self.slope) * own if self.slope else own
         group = xp.arange(len(LABELS), device=X.device)
         return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
@@ -147,7 +166,8 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
     ) -> OrthosepLimit:
         """Return the limit that a solution states, without the certificates of single classes."""
         shape = (len(LABELS), int(program.design.X.shape[1]))
-        return OrthosepLimit.from_solution(program, solution, shape)
+        found = OrthosepLimit.from_solution(program, solution, shape)
+        return replace(found, slope=self.slope) if self.slope else found
 
     @door()
     def certify(
@@ -159,6 +179,8 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
         """
         found = super().certify(limit, X, y, gates)
         assert isinstance(limit, OrthosepLimit)
+        if self.slope:
+            return found
         program = self.program(X, y)
         effort = {part.label: part for part in limit.classes}
         parts = []
@@ -179,6 +201,11 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
         self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
     ) -> cvxpy.Problem:
         X, y = to_numpy(program.design.X), to_numpy(program.y)
+        if self.slope:
+            w_plus, w_minus = (cp.Variable(X.shape[1], name=f"w_{name}") for name in LABELS)
+            g = constant(program.design.Z, "g")
+            scores = cp.multiply(g[:, 0], X @ w_plus) - cp.multiply(g[:, 1], X @ w_minus)
+            return max_margin(cp.norm(w_plus, 2) + cp.norm(w_minus, 2), program.y, scores)
         norms, constraints = [], []
         for name, label in LABELS.items():
             w = cp.Variable(X.shape[1], name=f"w_{name}")
@@ -189,8 +216,10 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
         return cp.Problem(cp.Minimize(cp.sum(norms)), constraints)
 
 
-@door()
-def solve_orthosep(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> OrthosepLimit:
+@door(slope=fraction)
+def solve_orthosep(
+    X: ArrayLike, y: ArrayLike, *, slope: float = 0.0, **solving: Unpack[Solving]
+) -> OrthosepLimit:
     """Solve for the limit direction of gradient flow from near zero on a two-layer ReLU network.
 
     A one-sided max-margin program is solved for each class that has samples. Every neuron that
@@ -199,12 +228,18 @@ def solve_orthosep(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> Or
     orthogonally separable data, small balanced initialisation and an exponential-like loss (a loss
     with a polynomial tail has another limit).
 
+    The theorem is about ReLUs. On such data leaky units converge in direction to the two vectors of
+    one program of both, the least norm over all widths, if neither kind vanishes beside the other:
+    this package's own argument, in the notes.
+
     Parameters
     ----------
     X : (n, D) real array
         Inputs; NumPy array or torch tensor.
     y : (n,) array
         Labels in {-1, +1}.
+    slope : float
+        Of units where they are inactive, in [0, 1): above 0 they are leaky.
     **solving
         Solver, tolerance and iterations of each of the two programs, the fields of `Solving`.
 
@@ -225,9 +260,21 @@ def solve_orthosep(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> Or
         If the data are not orthogonally separable: the programs are solved all the same, but
         the theorem does not apply.
 
+    Notes
+    -----
+    Let ``y_i y_j <x_i, x_j> >= 0`` for all pairs, and 0 < slope < 1. Along gradient flow
+    ``y_i sign(a_j) <w_j, x_i>`` never falls, so that in the limit of directions none is negative:
+    positive units are active on the positive samples, and at a kink there is no multiplier. The
+    units of a KKT point are therefore multiples of
+    ``v_s = s sum_n lam_n y_n g_n x_n``, g_n = 1 on the samples of their sign s and the slope on
+    others, of norm 1 where there are such units: the conditions of the program. No unit of any
+    direction has a longer such vector, as all gates that could be chosen enter products that are
+    not negative, and opposing ones may be bounded by the slope: no network of any width is below.
+
     References
     ----------
-    M. Phuong, "Underspecification in Deep Learning", theorem 3.1 and corollary 3.1.
+    M. Phuong, "Underspecification in Deep Learning", theorem 3.1 and corollary 3.1. KKT points:
+    K. Lyu, J. Li, "Gradient descent maximizes the margin of homogeneous neural networks".
 
     Examples
     --------
@@ -236,8 +283,11 @@ def solve_orthosep(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> Or
     ([0.5, 0.0], [0.0, -0.25])
     >>> round(limit.objective, 6), round(limit.limit_function().u, 6)
     (0.75, 0.666667)
+    >>> leaky = ib.solve_orthosep(np.array([[2.0, 0.0], [0.0, -4.0]]), np.array([1, -1]), slope=0.5)
+    >>> round(leaky.objective, 6)
+    0.67082
     """
-    formulation = OrthogonallySeparable()
+    formulation = OrthogonallySeparable(slope)
     program = formulation.program(X, y)
     separability = is_orthogonally_separable(program.design.X, program.y)
     if not separability:
@@ -246,6 +296,8 @@ def solve_orthosep(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> Or
             NotOrthogonallySeparable,
             stacklevel=3,
         )
+    if slope:
+        return formulation.limit(program, solve_program(program, **solving))
     xp = array_namespace(program.y)
     primal = program.dual_blocks(xp.zeros_like(program.y))
     dual = xp.zeros_like(program.y)

@@ -33,27 +33,38 @@ Surviving = Literal["both", "positive", "negative"]
 class RampFunction(DecisionFunction):
     """The function `f(x) = u relu(<w_plus, x>) - z relu(<w_minus, x>)`; call it with inputs.
 
+    With a slope it has leaky ReLUs.
+
     Parameters
     ----------
     w_plus, w_minus : (D,) float64 arrays
         NumPy arrays or torch tensors; inputs must be of the same kind.
     u, z : float
         Factors of the two ramps.
+    slope : float
+        Of a ramp below 0.
     """
 
     w_plus: DenseArray
     w_minus: DenseArray
     u: float = 1.0
     z: float = 1.0
+    slope: float = 0.0
 
     def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return scores (n,) in float64 of inputs `X` (n, D); `gates` is not used."""
-        xp = array_namespace(self.w_plus)
         X, n_inputs = as_float64(X, like=self.w_plus), int(self.w_plus.shape[0])
         require_columns("X", X, n_inputs, f"the function was made from {n_inputs} inputs")
-        plus, minus = (xp.clip(X @ w, min=0.0) for w in (self.w_plus, self.w_minus))
+        plus, minus = (ramp(X @ w, self.slope) for w in (self.w_plus, self.w_minus))
         found: DenseArray = self.u * plus - self.z * minus
         return found
+
+
+def ramp(z: DenseArray, slope: float) -> DenseArray:
+    """Return z where it is not negative, else `slope` times it."""
+    xp = array_namespace(z)
+    rising: DenseArray = xp.clip(z, min=0.0)
+    return rising + slope * xp.clip(z, max=0.0) if slope else rising
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,10 +112,15 @@ class OrthosepLimit(Limit):
     a sample under its own class's vector, which are the margins of `predictor` if the data are
     orthogonally separable.
 
+    Leaky units of a slope also see the samples of the other class: there is one program of both
+    vectors, and no solutions of single classes.
+
     Attributes
     ----------
     classes : tuple of OneSidedSolution
-        One for each class that has samples; see `positive`, `negative`.
+        One for each class that has samples; see `positive`, `negative`. None of leaky units.
+    slope : float
+        Of the network's units where they are inactive.
 
     Examples
     --------
@@ -118,6 +134,7 @@ class OrthosepLimit(Limit):
     FORMULATION: ClassVar[str] = "models.orthosep.formulation:OrthogonallySeparable"
 
     classes: tuple[OneSidedSolution, ...] = ()
+    slope: float = 0.0
 
     @property
     def w_plus(self) -> DenseArray:
@@ -154,7 +171,7 @@ class OrthosepLimit(Limit):
     @property
     def predictor(self) -> RampFunction:
         """The function `relu(<w_plus, x>) - relu(<w_minus, x>)`, of smallest margin 1."""
-        return RampFunction(self.w_plus, self.w_minus)
+        return RampFunction(self.w_plus, self.w_minus, slope=self.slope)
 
     @door()
     def limit_function(self, *, surviving: Surviving = "both") -> RampFunction:
@@ -178,7 +195,8 @@ class OrthosepLimit(Limit):
         Raises
         ------
         ValueError
-            If `surviving` is unknown, or its classes have no samples or no solution.
+            If `surviving` is unknown, its classes have no samples or no solution, or it is one of
+            them with leaky units, which then solve another program.
 
         References
         ----------
@@ -189,6 +207,11 @@ class OrthosepLimit(Limit):
             raise ValueError(
                 f"`surviving` must be 'both', 'positive' or 'negative', got {surviving!r}"
             )
+        if self.slope and surviving != "both":
+            raise ValueError(
+                f"`surviving` must be 'both' with leaky units, got {surviving!r}: those of one "
+                "sign alone have another program"
+            )
         active = [surviving in ("both", group) for group in LABELS]
         total = sum(float(norm) for norm, own in zip(self.unit_norms, active, strict=True) if own)
         if not total > 0:
@@ -197,7 +220,7 @@ class OrthosepLimit(Limit):
                 f"solution (status {self.status.name})"
             )
         u, z = (0.5 / total if own else 0.0 for own in active)
-        return RampFunction(self.w_plus, self.w_minus, u=u, z=z)
+        return RampFunction(self.w_plus, self.w_minus, u=u, z=z, slope=self.slope)
 
     def balanced_weights(self) -> tuple[DenseArray, DenseArray]:
         """Return weights W (2, D), a (2,) of the least norm with which two neurons are `predictor`.
@@ -222,4 +245,5 @@ class OrthosepLimit(Limit):
         return super()._summary() | {
             "classes": [asdict(part) | {"status": part.status.name} for part in self.classes],
             "supports_span": self.supports_span,
+            **({"slope": self.slope} if self.slope else {}),
         }

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, UnitOptions, option
+from ...options.fields import (
+    ImageOptions,
+    SlopeOptions,
+    SolverOptions,
+    TrainerOptions,
+    UnitOptions,
+    option,
+)
 from ...runs.model import Holds, Model
 from ...runs.premises import FULL_BATCHES, LOSS, METHOD, Premise
 
@@ -13,7 +20,7 @@ __all__ = ["MODELS"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrthosepOptions(TrainerOptions, SolverOptions, UnitOptions, ImageOptions):
+class OrthosepOptions(TrainerOptions, SolverOptions, SlopeOptions, UnitOptions, ImageOptions):
     """A network that begins small and balanced, data, a solver and a trainer."""
 
     network: Literal["two-layer", "residual"] = option(
@@ -37,6 +44,7 @@ ASSUMED = (
         text="the support examples of each class span the inputs (theorem 3.1; the corollary's "
         "constants hold without)",
         known="measured",
+        where={"slope": (0.0,)},
     ),
     Premise(
         name="homogeneous",
@@ -50,6 +58,26 @@ ASSUMED = (
         "class",
         known="cannot be checked",
         needs={"network": ("two-layer",)},
+        where={"slope": (0.0,)},
+    ),
+    Premise(
+        name="balanced start",
+        text="of leaky units: the start is balanced, of any size",
+        known="by construction",
+        unless={"slope": (0.0,)},
+    ),
+    Premise(
+        name="separates",
+        text="of leaky units: the network comes to separate the training data",
+        known="measured",
+        unless={"slope": (0.0,)},
+    ),
+    Premise(
+        name="both kinds stay",
+        text="of leaky units: neither kind of neurons vanishes beside the other, unless it does so "
+        "in the program",
+        known="measured",
+        unless={"slope": (0.0,)},
     ),
     LOSS,
     METHOD,

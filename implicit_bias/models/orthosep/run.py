@@ -31,6 +31,15 @@ RESIDUAL = (
 )
 
 
+LEAKY = (
+    "on orthogonally separable data neurons of a leaky network, from any balanced start, turn to "
+    "the two vectors of one program, the least norm of all widths, if it separates the data and "
+    "neither kind vanishes beside the other: an argument of this package (notes of "
+    "solve_orthosep) on the KKT points of Lyu and Li, Gradient descent maximizes the margin of "
+    "homogeneous neural networks. Theorem 3.1 is about ReLUs"
+)
+
+
 def run_orthosep(setup: Setup) -> Report:
     """Predict the limit of a small-initialisation ReLU network, train one, compare them.
 
@@ -45,15 +54,24 @@ def run_orthosep(setup: Setup) -> Report:
             f"`--starts {options.starts}` is for `--network two-layer`: permutations and scales "
             "are no symmetries of a network with skip connections"
         )
+    if options.slope and options.network == "residual":
+        raise ValueError(
+            f"`--slope {options.slope:g}` is for `--network two-layer`: nothing is known of leaky "
+            "units beside skip connections"
+        )
     whole = _with_phases(prepare(setup))
     network = None
     if setup.trains:
         from .trained_run import begun  # with torch, which the limit alone does not need
 
         network = begun(whole)
-    title = f"{options.network} ReLU network beside its two max-margin directions"
-    theorem = RESIDUAL if options.network == "residual" else ""
-    source = "none with skip connections: conjectured from experiments" if theorem else ""
+    leaky = f"leaky (slope {options.slope:g}) " if options.slope else ""
+    title = f"{options.network} {leaky}ReLU network beside its two max-margin directions"
+    theorem, source = "", ""
+    if options.network == "residual":
+        theorem, source = RESIDUAL, "none with skip connections: conjectured from experiments"
+    elif leaky:
+        theorem, source = LEAKY, "notes of solve_orthosep; Lyu and Li 2020"
     heading = whole.heading(data_record(whole.dataset), title=title, theorem=theorem, source=source)
     return gather(heading, _find(whole, network), setup.folder)
 
@@ -69,7 +87,7 @@ def orthosep_programs(setup: Setup) -> RunPrograms:
     samples = prepare(setup)
     setup.progress.stage(f"stating {NAME} on {len(samples.train.y)} samples")
     note = RESIDUAL if setup.options.network == "residual" else ""
-    problem = OrthogonallySeparable().literal(samples.train.X, samples.train.y)
+    problem = OrthogonallySeparable(setup.options.slope).literal(samples.train.X, samples.train.y)
     return RunPrograms(setup.model, samples.dataset.description, (stated(NAME, problem, note),))
 
 
@@ -98,4 +116,5 @@ def _predict(setup: SampleSetup) -> OrthosepLimit:
     with warnings.catch_warnings():
         # Said among the assumptions.
         warnings.simplefilter("ignore", NotOrthogonallySeparable)
-        return solve_orthosep(X, y, solver=setup.options.solver, tol=setup.options.tol)
+        options = setup.options
+        return solve_orthosep(X, y, slope=options.slope, solver=options.solver, tol=options.tol)

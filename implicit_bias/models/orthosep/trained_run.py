@@ -41,6 +41,8 @@ __all__ = ["Network", "begun", "layer_rows", "layer_singular_values", "train_and
 
 Network = BalancedReLU | ResidualReLU
 NAME = OrthogonallySeparable.name
+# Of a kind's share of the norms in the program: networks below are far from both kinds.
+KINDS_STAY = 0.5
 NETWORKS = {"two-layer": "ReLU network", "residual": "residual ReLU network"}
 
 
@@ -59,7 +61,8 @@ def begun(setup: SampleSetup) -> Network:
 
 def _network(setup: SampleSetup, seed: int) -> Network:
     options = setup.options
-    kind = ResidualReLU if options.network == "residual" else BalancedReLU
+    residual = options.network == "residual"
+    kind = ResidualReLU if residual else partial(BalancedReLU, slope=options.slope)
     return kind(
         setup.train.X.shape[1],
         options.hidden_units,
@@ -106,6 +109,8 @@ def _compared(
     comparison = compare(limit, network, *setup.samples, kkt=kkt)
     state = measure_network(network, *setup.samples, kkt)
     assumptions = _of_the_data(setup.train, limit)
+    if limit.slope:
+        assumptions = (*assumptions[:1], *_of_leaky(limit, network, trajectory))
     found = compared(limit, NAME, setup.samples, state, trajectory, comparison, assumptions)
     beyond = "" if homogeneous else "nothing is proved for a network with skip connections"
     if not is_orthogonally_separable(setup.train.X, setup.train.y):
@@ -128,6 +133,31 @@ def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
             "constants hold without)",
             bool(limit.supports_span),
             "support examples span the inputs",
+            "measured",
+        ),
+    )
+
+
+def _of_leaky(
+    limit: OrthosepLimit, network: Network, trajectory: Trajectory
+) -> tuple[Assumption, ...]:
+    """What the argument for leaky units asks of the network, as it is now."""
+    assert isinstance(network, BalancedReLU)
+    masses, positive = to_numpy(network.unit_norms()), to_numpy(network.a) > 0
+    found = np.array([masses[positive].sum(), masses[~positive].sum()]) / masses.sum()
+    wanted = to_numpy(limit.unit_norms) / limit.objective
+    return (
+        Assumption(
+            "of leaky units: the network separates the training data",
+            bool(trajectory.smallest_margin[-1] > 0),
+            "separates",
+            "measured",
+        ),
+        Assumption(
+            f"of leaky units: neither kind vanishes (positive neurons have {found[0]:.1%} of all "
+            f"norms, {wanted[0]:.1%} in the program)",
+            bool(np.all(found >= KINDS_STAY * wanted)),
+            "both kinds stay",
             "measured",
         ),
     )
@@ -174,7 +204,7 @@ def _folds(setup: SampleSetup, limit: OrthosepLimit, network: Network) -> Row | 
 
 def _predicted(limit: OrthosepLimit) -> ReLUWeights:
     W, a = (to_numpy(weights) for weights in limit.balanced_weights())
-    return ReLUWeights.from_arrays([W, a[None]])
+    return ReLUWeights.from_arrays([W, a[None]], slope=limit.slope)
 
 
 def _transport(network: Network, limit: OrthosepLimit) -> MeasureDistance | None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._extras import naming_extras
-from ..._solve import to_numpy
+from ..._solve import Status, to_numpy
 from ...data.arrays import Floats
 from ...data.sample import Sample
 from ...limits.frelu import FReLULimit
@@ -26,6 +26,7 @@ from ...measures.scalars import (
     unit_norms,
 )
 from ...quantities.measured import Measured, part, quantity
+from ...reports.verdict import Evidence, Theory, Word, decide
 from .machines import RELU_SVMS, ReLULimits, ReLUView
 
 if TYPE_CHECKING:
@@ -51,6 +52,11 @@ INPUT_OF: Mapping[str, str] = MappingProxyType(
 )
 """Input of each machine, in words."""
 
+LIMIT_OF: Mapping[str, str] = MappingProxyType(
+    {"rc": "none", "lc": "gates kept", "hl": "units kept", "gates_only": "none"}
+)
+"""The network that each machine is the limit of: this one, what is named of it kept as it is."""
+
 # Lines of a table about machines.
 LINES = (
     "status", "optimum", "certificate", "n_support", "margin_ratio", "score_cosine", "agreement",
@@ -71,6 +77,15 @@ class MachineComparison(ClassifierComparison):
         "two-layer networks) and SVM-HL (norm of the last layer)."
     )
     agreement_independent: float = quantity()
+
+    @property
+    def verdict(self) -> Word:
+        """The word on it beside the network: of those that go on training, it is the limit of none.
+
+        Where the network is a candidate of the program, it bounds its margin; others are controls.
+        """
+        theory: Theory = "control" if math.isnan(self.margin_ratio) else "bound"
+        return decide(Evidence(theory=theory, status=Status[self.status])).word
 
 
 class ReLUComparison(Measured):
@@ -103,8 +118,15 @@ class ReLUComparison(Measured):
         return [
             ("", *self.machines),
             ("sees", *(INPUT_OF[key] for key in RELU_SVMS)),
+            ("is the limit of it with", *(self._limit_of(key) for key in RELU_SVMS)),
+            ("verdict", *(one.verdict for one in self.machines.values())),
             *classifier_rows(self.machines, self.error_network, *LINES),
         ]
+
+    def _limit_of(self, key: str) -> str:
+        # Of several hidden layers, or where it separates nothing, a machine is no limit.
+        machine: MachineComparison = getattr(self, key)
+        return LIMIT_OF["rc"] if math.isnan(machine.margin_ratio) else LIMIT_OF[key]
 
 
 class FrozenComparison(Measured):
@@ -143,7 +165,8 @@ def view_relu(network: torch.nn.Module, X: ArrayLike, y: ArrayLike, gating: Any)
     y : (n,) array
         Labels in {-1, +1}.
     gating : fitted transformer
-        Random gates, such as `HyperplaneGates`: `gating.transform(X)` is (n, R) in {0, 1}.
+        Random gates, such as `HyperplaneGates`: `gating.transform(X)` is (n, R) in {0, 1},
+        or in {slope, 1}.
 
     Examples
     --------

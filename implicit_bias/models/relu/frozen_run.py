@@ -273,7 +273,8 @@ def _neurons(parts: PartlyTrained, limit: FReLULimit, train: Sample) -> NeuronCo
     if not limit.certificate.proves_separability() or not isinstance(parts.network, FReLU):
         return None
     first, head = (to_numpy(part) for part in (parts.network.w1, parts.network.head()))
-    trained = ReLUWeights.from_arrays([first, head[None]])
+    slope = getattr(parts.gating, "slope", 0.0)
+    trained = ReLUWeights.from_arrays([first, head[None]], slope=slope)
     return compare_with_limit(limit, trained, train.X, train.gates)
 
 

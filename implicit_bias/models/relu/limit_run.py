@@ -45,12 +45,14 @@ class HalfWay:
         Whose measurements are those of the run.
     steps : sequence of int
         Of the checkpoints.
+    slope : float
+        Of the network's units where they are closed.
     """
 
-    def __init__(self, observer: Distances, steps: Sequence[int]) -> None:
+    def __init__(self, observer: Distances, steps: Sequence[int], *, slope: float = 0.0) -> None:
         self._observer, self._steps = observer, list(steps)
         self._index = next(i for i, step in enumerate(self._steps) if 2 * step >= self._steps[-1])
-        self._count = 0
+        self._count, self._slope = 0, slope
         self._weights: dict[str, Floats] = {}
 
     def __call__(self, network: torch.nn.Module) -> Mapping[str, Any]:
@@ -81,7 +83,8 @@ class HalfWay:
         """The step and the network there; None where training did not come so far."""
         if not self._weights:
             return None
-        return self._steps[self._index], ReLU.from_weights(*self._weights.values())
+        then = ReLU.from_weights(*self._weights.values(), slope=self._slope)
+        return self._steps[self._index], then
 
 
 def limit_of(setup: SampleSetup, network: ReLU) -> ReLULocalLimit:

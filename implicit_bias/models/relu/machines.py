@@ -34,9 +34,10 @@ class ReLUView:
     y : (n,) array
         Labels in {-1, +1}.
     random_gates : (n, R) array
-        Gates in {0, 1} that know nothing of the network: random hyperplanes, an always-open unit.
+        Gates that know nothing of the network: random hyperplanes, an always-open unit. They are 0
+        or 1; of leaky units their slope or 1.
     learned_gates : (n, H) array
-        Gates in {0, 1} of the network's hidden units.
+        Gates of the network's hidden units, alike.
     features : (n, K) array
         Activations of its last hidden layer.
 
@@ -70,7 +71,8 @@ class ReLUView:
             "rc": (SVMFReLU(), self.X, self.random_gates),
             "lc": (SVMFReLU(), self.X, self.learned_gates),
             "hl": (HardMarginSVM(), self.features, None),
-            "gates_only": (HardMarginSVM(), self.learned_gates, None),
+            # Which are open, whatever closed ones let through.
+            "gates_only": (HardMarginSVM(), 1.0 * (self.learned_gates == 1), None),
         }
 
 
@@ -132,7 +134,7 @@ def solve_relu_svms(view: ReLUView, **solving: Unpack[Solving]) -> ReLULimits:
     Raises
     ------
     ValueError
-        If labels are not in {-1, +1}, gates not in {0, 1} or values not finite.
+        If labels are not in {-1, +1}, gates malformed or values not finite.
 
     References
     ----------

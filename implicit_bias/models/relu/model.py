@@ -12,6 +12,7 @@ from ...options.fields import (
     DecayOptions,
     GateOptions,
     ImageOptions,
+    SlopeOptions,
     SolverOptions,
     StartOptions,
     TrainerOptions,
@@ -33,12 +34,16 @@ LIPPL = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class FReLUOptions(DecayOptions, StartOptions, SolverOptions, GateOptions, ClassOptions):
+class FReLUOptions(
+    DecayOptions, StartOptions, SolverOptions, SlopeOptions, GateOptions, ClassOptions
+):
     """A network of units behind hyperplanes, data, a solver and a trainer."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, ImageOptions):
+class ReLUOptions(
+    TrainerOptions, StartOptions, SolverOptions, SlopeOptions, GateOptions, ImageOptions
+):
     """A network whose gates learn, and machines on gates that do not."""
 
     depth: int = option(2, "Layers; 2 is one hidden layer.", least=1)

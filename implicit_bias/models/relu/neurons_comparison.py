@@ -73,7 +73,7 @@ def compare_with_limit(
         Of the network with these gates, unit by unit.
     X : (n, D) array
     gates : (n, H) array
-        Of its units, in {0, 1}.
+        Of its units: 1 where they are open.
     """
     live = to_numpy(limit.live)
     signs = np.where(trained.matrices[1][0, live] < 0, -1.0, 1.0)
@@ -113,12 +113,12 @@ def _compare(
     gates: ArrayLike,
     live: Any,
 ) -> NeuronComparison:
-    weights = ReLUWeights.from_arrays(neurons)
+    weights = ReLUWeights.from_arrays(neurons, slope=trained.slope)
     opened = weights.pre_activations(X)[0] >= 0
     return NeuronComparison(
         status=status,
         certificate=certificate,
         weights=weights,
-        own_gates=float(np.mean(opened == (np.asarray(gates)[:, live] > 0))),
+        own_gates=float(np.mean(opened == (np.asarray(gates)[:, live] == 1))),
         transport=measure_distance(trained, weights),
     )

@@ -94,4 +94,4 @@ def _with_limit(one: Start, limit: ReLULocalLimit | None) -> Start:
     if limit is None or limit.status is Status.FAILED:
         return one
     weights = [layer.detach().numpy() for layer in limit.network.layers]
-    return replace(one, limit=ReLUWeights.from_arrays(weights))
+    return replace(one, limit=ReLUWeights.from_arrays(weights, slope=limit.slope))

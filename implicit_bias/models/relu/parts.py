@@ -24,7 +24,9 @@ def frelu(options: FReLUOptions) -> Parts:
 
     def gating(seed: int) -> HyperplaneGates:
         """Return unfitted gates drawn by a seed."""
-        return HyperplaneGates(options.hidden_units, cutoffs=options.cutoffs, random_state=seed)
+        return HyperplaneGates(
+            options.hidden_units, cutoffs=options.cutoffs, slope=options.slope, random_state=seed
+        )
 
     def network(sample: Sample, seed: int) -> FReLU:
         """Return an untrained network for a training sample."""

@@ -136,7 +136,7 @@ def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Itera
     snapshots = plane_snapshots(network, setup.train.X, n_steps)
     setup.progress.stage(f"training a {_name(options)} for {n_steps} steps")
     observer = Distances(None, *setup.samples, loss=options.loss)
-    half = HalfWay(observer, setup.settings.checkpoints())
+    half = HalfWay(observer, setup.settings.checkpoints(), slope=options.slope)
     trajectory = _train(setup, network, snapshots, half)
     found = trained(network, trajectory, panels=network_panels(trajectory, freeze_at))
     yield found
@@ -319,7 +319,10 @@ def _random_gates(setup: SampleSetup) -> HyperplaneGates:
     """Fit as many random gates as there are learned ones, and one that is always open."""
     options = setup.options
     return HyperplaneGates(
-        sum(_widths(options)), cutoffs=options.cutoffs, random_state=setup.seeds.gating
+        sum(_widths(options)),
+        cutoffs=options.cutoffs,
+        slope=options.slope,
+        random_state=setup.seeds.gating,
     ).fit(setup.train.X)
 
 
@@ -327,15 +330,16 @@ def _network(setup: SampleSetup, seed: int) -> DeepReLU:
     options, n_inputs = setup.options, setup.train.X.shape[1]
     begins = start(options, seed)
     if options.depth == 2:
-        return ReLU(n_inputs, options.hidden_units, **begins)
-    return DeepReLU(n_inputs, _widths(options), **begins)
+        return ReLU(n_inputs, options.hidden_units, slope=options.slope, **begins)
+    return DeepReLU(n_inputs, _widths(options), slope=options.slope, **begins)
 
 
 def _name(options: ReLUOptions) -> str:
     """Name of the network, its size included."""
     layers = f"{options.depth - 1} hidden layers of " if options.depth > 2 else ""
     units = f"{options.hidden_units} unit" + ("" if options.hidden_units == 1 else "s")
-    return f"ReLU network of {layers}{units}"
+    leaky = f"leaky ReLU network (slope {options.slope:g})" if options.slope else "ReLU network"
+    return f"{leaky} of {layers}{units}"
 
 
 def _widths(options: ReLUOptions) -> tuple[int, ...]:
@@ -350,4 +354,9 @@ def _check_depth(options: ReLUOptions) -> None:
         raise ValueError(
             f"`--depth {depth}` leaves a ReLU network without a hidden layer: take 2 or more, or "
             "the model linear"
+        )
+    if depth > 2 and options.slope and options.freeze_at is not None:
+        raise ValueError(
+            f"`--freeze-at` needs `--slope 0` at `--depth {depth}`: of several hidden layers gates "
+            "are frozen as open or closed, not as those of leaky units"
         )

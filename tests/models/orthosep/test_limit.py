@@ -11,6 +11,7 @@ from sklearn.svm import SVC
 
 from implicit_bias import NotCertified, Status, kkt_distance, solve_orthosep
 from implicit_bias.datasets import make_orthosep
+from implicit_bias.limits import relu_lower_bound
 from implicit_bias.models.orthosep import NotOrthogonallySeparable, RampFunction
 from implicit_bias.networks import BalancedReLU
 from implicit_bias.programs import OrthogonallySeparable
@@ -269,3 +270,55 @@ def test_the_record_has_both_certificates() -> None:
     assert record["classes"][1]["label"] == -1
     assert record["classes"][0]["certificate"]["objective"] == limit.positive.certificate.objective
     assert "OrthosepLimit(SOLVED" in repr(limit)
+
+
+# Leaky units
+
+
+def two_orthants(n: int = 24) -> tuple[np.ndarray, np.ndarray]:
+    X = np.abs(np.random.default_rng(0).normal(size=(n, 6)))
+    y = np.where(np.arange(n) < 10, 1.0, -1.0)
+    return X * y[:, None], y
+
+
+@pytest.mark.parametrize("slope", [0.05, 0.5, 0.9])
+def test_leaky_neurons_have_one_program_of_both_and_the_least_norm_of_all_widths(slope) -> None:
+    X, y = two_orthants()
+    limit = solve_orthosep(X, y, slope=slope)
+    assert limit.status is Status.SOLVED and limit.slope == slope and limit.classes == ()
+    stated = OrthogonallySeparable(slope).literal(X, y).solve(solver="CLARABEL")
+    assert limit.objective == pytest.approx(float(stated), rel=1e-7)
+    # Below every network of any width, by branch and bound over their gates.
+    bound = relu_lower_bound(limit.dual, X, y, slope=slope)
+    assert bound <= limit.objective * (1 + 1e-9) and bound >= limit.objective * (1 - 1e-6)
+    # Its two neurons are a leaky network with these margins.
+    W, a = limit.balanced_weights()
+    network = BalancedReLU.from_weights(W, a, slope=slope)
+    with torch.no_grad():
+        scores = network(torch.tensor(X)).numpy()
+    np.testing.assert_allclose(scores, limit.predictor(X), atol=1e-9)
+    np.testing.assert_allclose(y * scores, limit.margins, atol=1e-9)
+    half_norm = (np.sum(W**2) + np.sum(a**2)) / 2
+    assert half_norm / (y * scores).min() == pytest.approx(limit.objective, rel=1e-7)
+    assert kkt_distance(network, X, y, None).residual < 1e-3
+    total = limit.unit_norms.sum()
+    assert limit.limit_function().u == pytest.approx(1 / (2 * total), rel=1e-12)
+
+
+def test_a_leaky_limit_of_a_file_is_proved_anew_with_its_slope(tmp_path) -> None:
+    X, y = two_orthants()
+    limit = solve_orthosep(X, y, slope=0.3)
+    limit.save(tmp_path / "limit")
+    again = type(limit).load(tmp_path / "limit")
+    assert again.slope == 0.3
+    assert again.certify(X, y).status is Status.SOLVED
+    assert again.certify(X, y).objective == pytest.approx(limit.objective, rel=1e-12)
+    np.testing.assert_array_equal(again.predictor(-X), limit.predictor(-X))
+
+
+def test_leaky_survivors_of_one_sign_have_another_program() -> None:
+    limit = solve_orthosep(*two_orthants(), slope=0.3)
+    with pytest.raises(ValueError, match="must be 'both' with leaky units"):
+        limit.limit_function(surviving="positive")
+    with pytest.raises(ValueError, match="`slope`"):
+        solve_orthosep(*two_orthants(), slope=1.0)

@@ -144,3 +144,28 @@ def test_the_picture_has_a_line_for_every_layer_of_several_values() -> None:
     lines = {line.get_label(): list(line.get_ydata()) for line in ax.lines}
     assert lines["W_1"] == [1.0, 0.5] and lines["W_2"] == [1.0, 1.0]
     assert "W_3" not in lines
+
+
+def test_leaky_neurons_turn_to_the_two_vectors_of_their_program() -> None:
+    record = results(*TWO_LAYER, "--slope", 0.2)
+    assert record["comparison"]["margin_ratio"] > 0.999
+    assert record["comparison"]["zeta_cosine"] > 0.999
+    data = orthosep_dataset(n_train=40, random_state=record["seeds"]["data"])
+    limit = solve_orthosep(data.X_train, data.y_train, slope=0.2)
+    assert record["limit"]["objective"] == pytest.approx(limit.objective, rel=1e-7)
+    # Less than ReLUs take, and neurons of both kinds in the shares of the program.
+    assert limit.objective < 0.99 * solve_orthosep(data.X_train, data.y_train).objective
+    assert record["transport"]["distance"] < 0.01
+    assert record["diagnosis"]["share_dead"] == 0
+    held = {one["name"]: one["holds"] for one in record["assumptions"]}
+    assert held["both kinds stay"] is True and held["separates"] is True
+    assert "support examples span the inputs" not in held
+
+
+def test_a_kind_of_leaky_neurons_that_has_vanished_is_told() -> None:
+    # One neuron has one sign.
+    record = results(
+        *TWO_LAYER[:4], "--hidden-units", 1, "--slope", 0.5, "--steps", 200, code=(0, 3)
+    )
+    held = {one["name"]: one["holds"] for one in record["assumptions"]}
+    assert held["both kinds stay"] is False

@@ -373,6 +373,7 @@ def test_the_machines_take_a_deep_network() -> None:
     found = compare_relu(solve_relu_svms(view), network, view, view)
     assert math.isnan(found.lc.margin_ratio)  # no norm of zeta beyond one hidden layer
     assert 0 < found.hl.margin_ratio <= 1
+    assert (found.lc.verdict, found.hl.verdict) == ("NOT THIS LIMIT", "BOUND")
 
 
 STAGES = TrainingSettings(

@@ -214,6 +214,9 @@ def test_every_table_names_what_it_is_about_within_the_width() -> None:
     assert machines.columns == ("", "SVM-RC", "SVM-LC", "SVM-HL", "gates-only")
     rows = {label: cells for label, *cells in machines.rows}
     assert rows["sees"][:3] == ["random gates", "learned gates", "activations"]
+    assert rows["is the limit of it with"] == ["none", "gates kept", "units kept", "none"]
+    # Those of which the network is a candidate bound it; gates alone separate nothing here.
+    assert rows["verdict"] == ["NOT THIS LIMIT", "BOUND", "BOUND", "NOT SEPARABLE"]
     error = found.results["comparison"]["error_network"]
     assert rows["held-out error, network"] == [f"{error:.2%}"] * 4
     rows = {label: cells for label, *cells in frozen.rows}
