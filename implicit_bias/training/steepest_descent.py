@@ -126,7 +126,7 @@ class NormalisedSteps:
     def _share(self, step: float, *, ends: bool) -> float:
         """Return the size of a step over that of the first."""
         if ends and self._n_steps is not None:
-            return min(1.0, 2 * (1 - step / self._n_steps))
+            return min(1.0, max(0.0, 2 * (1 - step / self._n_steps)))
         return float((1 + step / STEADY) ** -max(1 / 2, 1 - 1 / self._degree))
 
     def _directions(self, log_loss: Tensor, gradients: list[Tensor]) -> list[Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._doors import door
-from .._kinds import anything
+from .._kinds import anything, whole_number
 from .._solve import Norm, NormName
 from .._words import MarginLoss, check_word
 from .closure_network import ClosureNetwork
@@ -52,6 +52,9 @@ class SteepestDescent(MarginOptimizer):
         Muon is shipped with, which leave singular values between 0.7 and 1.2. Those are steepest in
         no norm, and end at another margin.
     loss : {"logistic", "exponential"}
+    n_steps : int, optional
+        How many steps there will be, at least 1. With it, with momentum and without `lr`, steps are
+        equal for the first half and fall to 0 at the end, as those of `train` are.
 
     Raises
     ------
@@ -77,7 +80,7 @@ class SteepestDescent(MarginOptimizer):
 
     trainer = "sign"
     group_options = ("norm",)
-    _kept = ("_norm", "_momentum", "_polar")
+    _kept = ("_norm", "_momentum", "_polar", "_n_steps")
 
     @door(norm=anything, loss=anything, polar=anything)
     def __init__(
@@ -92,10 +95,12 @@ class SteepestDescent(MarginOptimizer):
         polar: Polar = "exact",
         weight_decay: float = 0.0,
         loss: MarginLoss = "logistic",
+        n_steps: int | None = None,
     ) -> None:
         check_word("polar", polar, Polar)
         check_momentum(momentum)
         self._norm, self._momentum, self._polar = norm_of_weights(norm).name, momentum, polar
+        self._n_steps = None if n_steps is None else whole_number("`n_steps`", n_steps)
         super().__init__(
             params, n_samples=n_samples, degree=degree, lr=lr, weight_decay=weight_decay, loss=loss
         )
@@ -123,7 +128,7 @@ class SteepestDescent(MarginOptimizer):
         settings = self._settings
         return SteepestSteps(
             network, settings.loss, norms, self._momentum, self._polar,
-            weight_decay=settings.weight_decay,
+            n_steps=self._n_steps, weight_decay=settings.weight_decay,
         )  # fmt: skip
 
 
@@ -154,6 +159,9 @@ class Adam(MarginOptimizer):
         lam of ``W <- (1 - eta_t lam) W`` before every step, as of AdamW: see
         `ib.limits.solve_adamw`.
     loss : {"logistic", "exponential"}
+    n_steps : int, optional
+        How many steps there will be, at least 1. With it, with momentum and without `lr`, steps are
+        equal for the first half and fall to 0 at the end, as those of `train` are.
 
     Raises
     ------
@@ -179,7 +187,7 @@ class Adam(MarginOptimizer):
     """
 
     trainer = "adam"
-    _kept = ("_betas", "_epsilon")
+    _kept = ("_betas", "_epsilon", "_n_steps")
 
     @door(betas=anything, loss=anything)
     def __init__(
@@ -193,8 +201,10 @@ class Adam(MarginOptimizer):
         epsilon: float = 0.0,
         weight_decay: float = 0.0,
         loss: MarginLoss = "logistic",
+        n_steps: int | None = None,
     ) -> None:
         self._betas, self._epsilon = _checked_betas(betas), epsilon
+        self._n_steps = None if n_steps is None else whole_number("`n_steps`", n_steps)
         super().__init__(
             params, n_samples=n_samples, degree=degree, lr=lr, weight_decay=weight_decay, loss=loss
         )
@@ -203,7 +213,7 @@ class Adam(MarginOptimizer):
         settings = self._settings
         return AdamDescent(
             network, settings.loss, self._betas, self._epsilon,
-            weight_decay=settings.weight_decay,
+            n_steps=self._n_steps, weight_decay=settings.weight_decay,
         )  # fmt: skip
 
 

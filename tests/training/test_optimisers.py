@@ -58,7 +58,7 @@ METHODS: dict[str, tuple[Make, dict[str, Any]]] = {
     "adam": (lambda p: optim.Adam(p, degree=2, n_samples=N, lr=0.03), {"schedule": ((60, 0.03),)}),
     "sign, automatic": (
         lambda p: optim.SteepestDescent(
-            p, norm="linf", momentum=0.5, degree=2, n_samples=N, loss="exponential"
+            p, norm="linf", momentum=0.5, degree=2, n_samples=N, loss="exponential", n_steps=1500
         ),
         {"trainer": "sign", "momentum": 0.5, "loss": "exponential", "schedule": ((1500, None),)},
     ),
