@@ -136,7 +136,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             for limit, decayed in zip(limits, finite, strict=True)
         ]
         self.limits_, self.finite_limits_ = limits, finite
-        self.zeta_ = np.stack(zetas) if self._several else zetas[0]
+        self.zeta_ = np.stack(zetas) if self._several else np.asarray(zetas[0])
         return self
 
     def _penalised(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -110,7 +110,7 @@ class FitLimit(ReadOnlyResult):
     radius: float | None
     eps: float | None
     n_contexts: int | None
-    sample_weight: Floats | None
+    sample_weight: Floats | None = field(default=None, kw_only=True)
     is_unique: bool
     binds: bool
     mean_loss: float

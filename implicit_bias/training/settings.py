@@ -69,9 +69,10 @@ class TrainingSettings:
         Phases, one after the other. A rate of None leaves the step size to the trainer; "constant"
         needs numbers, "momentum", "dual", "annealed" and "smoothed" take None alone. By default two
         phases of 1600 steps at 0.04 and 0.01 for "constant", 2000 steps for "annealed", 12000 for
-        "smoothed", 20000 for steps in a norm, 3000 for others. Steps in a norm begin at their rate
-        and fall, of a network of L layers like t^-p with p = max(1/2, 1 - 1/L) after the first
-        thousand.
+        "smoothed", 20000 for steps in a norm, 3000 for others. Steps in a norm at a given rate, and
+        all without momentum, fall, of a network of L layers like t^-p with p = max(1/2, 1 - 1/L)
+        after the first thousand; with momentum those that the trainer chooses are equal for half of
+        the run and then fall to 0, in size like the root of 1 / steps.
     momentum : float
         Momentum in [0, 1) of "constant", "normalised", "sign", "spectral" and "coordinate".
     weight_decay : float

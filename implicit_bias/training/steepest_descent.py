@@ -54,7 +54,7 @@ class NormalisedSteps:
     start: no margin may change by more than a constant in a step, as far as the gradients of some
     samples at the start tell.
 
-    Where the number T of steps is known, and neither rate nor decay is given,
+    Where the number T of steps is known, with momentum and with neither rate nor decay given,
 
     .. math:: \eta_t = c_T \min(1, 2 (1 - t/T)), \qquad \Delta_T = 0.3 \min(1, \sqrt{20000 / T})
 
@@ -62,8 +62,8 @@ class NormalisedSteps:
     predictor and its steps of sum S the logarithm of the loss falls by at least
     :math:`\gamma S - C \sum \eta_t^2 / 2`, so that the margin per norm is at least
     :math:`\gamma (1 - O(T^{-1/2}))`: the same limit by the same proof as with steps like
-    :math:`t^{-1/2}`, and a longer way in as many steps. Signs, and single entries, of a gradient
-    that is no average of several turn to and fro too much for that, and keep the other steps.
+    :math:`t^{-1/2}`, and a longer way in as many steps. Steps along one gradient alone, without
+    momentum, turn to and fro too much for that behind gates, and keep the other sizes.
 
     Parameters
     ----------
@@ -97,8 +97,7 @@ class NormalisedSteps:
         self._stack, self._kind, self._decay = stack, kind, weight_decay
         self._momentum = momentum
         self._norms = [Norm.of(norm) for norm in norms]
-        turns = not momentum and any(norm.blocks == "entries" for norm in self._norms)
-        self._n_steps = None if weight_decay or turns else n_steps
+        self._n_steps = n_steps if momentum and not weight_decay else None
         self._degree: int = getattr(stack.networks[0], "degree", None) or 1
         self._change = CHANGE if self._degree == 1 else CHANGE_OF_LAYERS
         zero = torch.zeros((), dtype=torch.float64)

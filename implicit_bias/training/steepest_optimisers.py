@@ -122,8 +122,9 @@ class SteepestDescent(MarginOptimizer):
         ]
         settings = self._settings
         return SteepestSteps(
-            network, settings.loss, norms, self._momentum, self._polar, settings.weight_decay
-        )
+            network, settings.loss, norms, self._momentum, self._polar,
+            weight_decay=settings.weight_decay,
+        )  # fmt: skip
 
 
 class Adam(MarginOptimizer):
@@ -201,8 +202,9 @@ class Adam(MarginOptimizer):
     def _method(self, network: ClosureNetwork) -> Stepper:
         settings = self._settings
         return AdamDescent(
-            network, settings.loss, self._betas, self._epsilon, settings.weight_decay
-        )
+            network, settings.loss, self._betas, self._epsilon,
+            weight_decay=settings.weight_decay,
+        )  # fmt: skip
 
 
 def _checked_betas(betas: Any) -> tuple[float, float]:

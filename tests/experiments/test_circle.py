@@ -12,8 +12,10 @@ from experiments.circle import HALF, REACHED, WIDTHS
 
 @pytest.fixture(scope="module")
 def trained():
-    """The DLGN-PWC of seed 3, as in the table."""
-    return circle.run("constant", "trained", 3, steps=110)
+    """The DLGN-PWC of seed 3, as in the table, with tangent kernels of ten points."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(circle, "EVERY", 40)
+        return circle.run("constant", "trained", 3, steps=90)
 
 
 def test_moments_are_the_first_steps_with_their_loss(trained) -> None:
@@ -22,7 +24,7 @@ def test_moments_are_the_first_steps_with_their_loss(trained) -> None:
     for name, bound in (("half", HALF), ("end", REACHED)):
         one = moments[name]
         assert losses[one.step] == one.loss <= bound < losses[one.step - 1]
-    assert row["steps_to_loss"] == moments["end"].step < 110
+    assert row["steps_to_loss"] == moments["end"].step < 90
     y = circle.points()[1]
     assert np.mean((moments["end"].outputs - y) ** 2) / 2 == pytest.approx(moments["end"].loss)
     assert moments["half"].gates.shape == (circle.POINTS, sum(WIDTHS))
@@ -37,8 +39,8 @@ def test_paths_and_half_planes_are_those_of_the_moment(trained) -> None:
         above = X[:, 1] > 0
         expected = np.log2(paths[above].mean() / paths[~above].mean())
         assert row[f"log2_easy_hard_{name}"] == pytest.approx(expected)
-        diagonal = np.diag(one.kernel)  # of every fourth point, those above first
-        halves = diagonal[:50].sum() / diagonal[50:].sum()
+        diagonal = np.diag(one.kernel)  # of ten points, those above first
+        halves = diagonal[:5].sum() / diagonal[5:].sum()
         assert row[f"log2_kernel_{name}"] == pytest.approx(np.log2(halves))
         # Three quarters of the easy half: the share of it that a unit of the last layer has.
         share = one.gates[above][:, -WIDTHS[-1] :].mean(axis=0)

@@ -61,6 +61,24 @@ def test_exits_of_a_plain_trunk_on_digits_gain_nothing_from_their_teacher() -> N
         assert first.teacher[labels, "distilled"] < alone
 
 
+def test_exits_of_convolutions_gain_by_unlabelled_images_alone() -> None:
+    found = rows("thesis_exits_mnist").dropna(subset="exit")
+    means = found.groupby(["labels", "method", "exit"]).budget.mean()
+    for labels, least in ((10, 3.0), (30, 1.0)):
+        for exit_ in (2, 3, 4):
+            alone = means[labels, "exit-wise", exit_]
+            assert means[labels, "semi-supervised", exit_] > alone + least
+            assert abs(means[labels, "distilled", exit_] - alone) < 1.5
+        # The last exit is better than the first, and has something to teach.
+        assert means[labels, "exit-wise", 4] > means[labels, "exit-wise", 1] + 3
+        first = [means[labels, name, 1] for name in ("exit-wise", "distilled", "semi-supervised")]
+        assert np.ptp(first) < 1
+    # The last exit's confidence is held where it is asked to be: figure 6.6.
+    course = rows("thesis_exits_mnist").dropna(subset="step").query("step >= 100")
+    assert course[course.method == "annealed"].tempered.between(0.45, 0.52).all()
+    assert course[course.method == "tau = 1"].sure.min() > 0.9
+
+
 def test_every_line_of_errata_names_what_holds_it() -> None:
     told = [line for line in lines("errata.md") if line[0] not in ("where", "source", "---")]
     assert len(told) > 40

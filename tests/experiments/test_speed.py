@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from experiments.speed import growth, race
 from experiments.speed.__main__ import main
 from experiments.speed.cases import gaussian_program, halves_gln
+from experiments.speed.finite import FiniteCase, time_finite
 from experiments.speed.norms import digits, time_norms
 from experiments.speed.peers import OURS, PEERS, Peer, gap_of, gap_with_intercept
 from experiments.speed.race import Rows, markdown, run_peers
@@ -131,3 +132,10 @@ def test_the_solvers_of_every_norm_come_to_one_optimum() -> None:
     assert 0 < rows[1].gap < 1e-3
     assert rows[2].objective == pytest.approx(rows[3].objective, rel=1e-8)
     assert all(row.cpu_seconds > 0 and row.l2_units > 0 for row in rows)
+
+
+@pytest.mark.parametrize(("loss", "norm"), [("squared", "l1"), ("logistic", "ridge")])
+def test_penalised_fits_beside_their_peers(loss, norm) -> None:
+    found = {row.solver: row for row in time_finite(FiniteCase(30, 4, 0, loss, norm, 0.05), 60.0)}
+    assert len(found) >= 3 and all(row.outcome == "returned" for row in found.values())
+    assert all(row.gap < 1e-5 for row in found.values()) and found["solve_fit"].gap < 1e-9

@@ -126,6 +126,34 @@ def test_times_of_local_limits_of_relu_networks() -> None:
         assert line in lines("relu.md"), line
 
 
+def test_times_of_penalised_fits() -> None:
+    frame = rows("finite_speed")
+    for (n, m, loss, norm, penalty), found in frame.groupby(
+        ["n", "coefficients", "loss", "norm", "penalty"], sort=False
+    ):
+        cells = [f"{n} x {m}", f"{loss}, {norm}, {penalty:g}"]
+        for name in ("solve_fit", "cvxpy:CLARABEL", "sklearn"):
+            one = found[found.solver.str.startswith(name)]
+            cells += _cells_of(one.iloc[0]) if len(one) else ["", ""]
+        assert_in_table("finite-limits.md", cells)
+
+
+def _cells_of(one: pd.Series) -> list[str]:
+    if one.outcome != "returned":
+        return [one.outcome, ""]
+    return [f"{one.cpu_seconds:.2f} s", f"{one.gap:.0e}"]
+
+
+def assert_in_table(page: str, line: list[str]) -> None:
+    assert line in lines(page), line
+
+
+def test_penalised_fits_of_digits_reach_their_target() -> None:
+    frame = rows("finite_speed").query("solver == 'solve_fit' and n == 500 and norm == 'units'")
+    assert set(frame.penalty) == {1e-2, 1e-3, 1e-4, 1e-6} and set(frame.coefficients) == {1300}
+    assert (frame.gap <= 1e-9).all() and (frame.cpu_seconds < 2).all()
+
+
 def _per_cent(shares: pd.Series) -> str:
     if shares.empty:
         return "-"
@@ -614,3 +642,49 @@ def test_units_of_three_activations() -> None:
             cells = [name, f"{order:g}, {other:g}", said, str(len(one))]
             cells += [f"{one.localisation.mean():.3f}", f"{one.fast.mean():.3f}"]
             assert cells in lines("research/activations.md"), cells
+
+
+def test_codes_of_ten_labels() -> None:
+    labels = rows("thesis_labels").query("figure == 'labels'")
+    ends = labels.drop_duplicates(["target", "draws", "seed"])
+    for (target, draws), here in ends.groupby(["target", "draws"]):
+        cells = [f"{target:.2f}", "one normal" if draws == 1 else f"among {draws:.0f}"]
+        cells += [_range(here.information, ".2f"), _range(here.divergence, ".3f")]
+        assert cells in lines("research/thesis.md"), cells
+    normal = rows("thesis_labels").query("figure == '4.3a'")
+    assert (
+        normal.groupby("target").information.first().sub(normal.target.unique()).abs().max() < 1e-3
+    )
+
+
+def _range(values: pd.Series, style: str) -> str:
+    least, most = (format(x, style) for x in (values.min(), values.max()))
+    return least if least == most else f"{least} to {most}"
+
+
+def test_exits_of_convolutions() -> None:
+    found = rows("thesis_exits_mnist").dropna(subset="exit")
+    for (labels, mode), of in {
+        (n, m): found[found.labels == n] for n in (5, 10, 30) for m in ("budget", "anytime")
+    }.items():
+        means = of.groupby(["method", "exit"])[mode].mean()
+        for exit_ in range(1, 5):
+            cells = [f"{labels}", mode, f"{exit_}"]
+            cells += [
+                f"{means[name, exit_]:.1f}"
+                for name in ("exit-wise", "distilled", "semi-supervised")
+            ]
+            assert cells in lines("research/thesis.md"), cells
+    ten = found[found.labels == 10].groupby(["method", "exit"])
+    for name in (
+        "tau = 1",
+        "tau = 2",
+        "tau = 3",
+        "tau = 4",
+        "annealed",
+        "annealed, all later teach",
+    ):
+        cells = [name, f"{ten.temperature.mean()[name, 1]:.1f}"]
+        cells += [f"{ten.budget.mean()[name, 4]:.1f}"]
+        cells += [f"{ten.anytime.mean()[name, k]:.1f}" for k in (1, 2, 3, 4)]
+        assert cells in lines("research/thesis.md"), cells

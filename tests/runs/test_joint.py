@@ -149,8 +149,8 @@ def test_trainers_of_several_norms_stand_beside_their_own_programs() -> None:
         assert others[norm] == pytest.approx(found["margin_ratio"], rel=1e-6)
     kkt = {name: one["norms"]["kkt_ratio"] for name, one in networks.items()}
     assert min(kkt.values()) > 0.85
-    # Of one layer the linearised problem is the program: its ratio is known, and is low in the wrong
-    # norm, where the two bounds hold it between them.
+    # Of one layer the linearised problem is the program: its ratio is known, and is low in the
+    # wrong norm, where the two bounds hold it between them.
     own, rows = report.by_trainer["sign"].network, np.eye(K)[LABELS]
     (name,) = (name for name, _ in own.named_parameters())
     wrong = ib.kkt_distance(own, X, rows, None, norm={name: "spectral"})

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from solvers import (
     GatedDesign,
@@ -200,13 +201,36 @@ def test_many_margins_of_the_l2_norm_go_by_their_coefficients() -> None:
 
 
 def test_sums_behind_gates_of_fewer_margins_than_coefficients_reach_their_gap() -> None:
-    # 16 inputs span less than 24 columns, and those behind a gate less still.
+    # Digits: 60 inputs span less than 65 columns, and those behind a gate less still.
+    data = load_digits()
+    chosen = np.random.default_rng(0).permutation(len(data.target))[:60]
+    X = np.column_stack([data.data[chosen] / 16 - 0.5, np.ones(60)])
+    cuts = X @ np.random.default_rng(1).normal(size=(65, 4))
+    Z = (cuts > np.median(cuts, axis=0)).astype(float)
+    image = RelativeMargins(X, np.asarray(data.target[chosen], dtype=np.int64), 10, Z)
+    found = solve_norm(NormProgram(image, Norm.of("sum-nuclear")))
+    assert found.require().iterations < 30
+
+
+@pytest.mark.parametrize("name", ["spectral", "nuclear", "muon"])
+def test_inputs_of_low_rank_cost_no_digits(name) -> None:
+    # Coefficients outside the span of what units see change no margin.
     rng = np.random.default_rng(0)
-    X, labels = rng.normal(size=(16, 24)), rng.integers(0, 3, 16)
-    X[:, 14:] = X[:, :10]
-    Z = (X @ rng.normal(size=(24, 3)) > 0).astype(float)
+    inputs, Z = rng.normal(size=(12, 5)), (rng.normal(size=(12, 4)) > 0).astype(float)
     Z[:, 0] = 1
-    program = NormProgram(RelativeMargins(X, labels, 3, Z), Norm.of("sum-nuclear"))
-    found = solve_norm(program, settings=Settings(tol=1e-9)).require()
-    other = solve_norm(program, solver="cvxpy:CLARABEL", settings=Settings(tol=1e-6))
-    assert other.certificate.objective == pytest.approx(found.certificate.objective, rel=1e-5)
+    y = np.sign(rng.normal(size=12))
+
+    def solved(X: np.ndarray) -> float:
+        design = MaxMarginProgram(GatedDesign(X, Z, np.arange(4)), y)
+        program = NormProgram(GatedRows(design, (4, X.shape[1])), Norm.of(name))
+        return solve_norm(program, settings=Settings(tol=1e-9)).require().certificate.objective
+
+    turn = np.linalg.qr(rng.normal(size=(9, 9)))[0][:5]
+    assert solved(inputs @ turn) == pytest.approx(solved(inputs), rel=2e-9)
+
+
+def test_memory_refuses_coefficients_that_do_not_fit(monkeypatch) -> None:
+    monkeypatch.setattr("solvers.memory._memory", lambda: 1e6)
+    image = RelativeMargins(np.ones((2, 400)), np.array([0, 1]), 2)
+    with pytest.raises(ValueError, match="the interior point's matrices of 800 coefficients"):
+        solve_norm(NormProgram(image, Norm.of("linf")))
