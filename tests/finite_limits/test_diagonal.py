@@ -335,7 +335,7 @@ def test_a_run_on_margins_is_beside_the_least_potential_of_its_own_margin() -> N
     X = np.random.default_rng(3).normal(size=(8, 20))
     y = np.where(np.arange(8) % 2, 1.0, -1.0)
     report = ib.run(
-        "diagonal", X=X, y=y, X_val=X, y_val=y, loss="logistic", init_scale=1.0, steps=150
+        "diagonal", X=X, y=y, X_val=X, y_val=y, loss="logistic", init_scale=1.0, steps=400
     )
     limit, found = report.limit, report.comparison
     zeta = report.network.zeta().detach().numpy()

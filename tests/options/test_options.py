@@ -94,6 +94,7 @@ OTHER = {
 REPORTED = (0, 3, 4, 5)
 WITH = {
     ("orthosep", "data"): "quadrants",
+    ("diagonal", "loss"): "logistic",
     ("distillation", "data"): "digits",
     ("gdln", "batch_size"): "150",  # fewer samples want smaller steps
     ("gdln", "data"): "pulse",
@@ -212,7 +213,7 @@ def test_the_values_of_an_option_are_those_that_there_are() -> None:
     (loss,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "loss"]
     assert trainer.metavar == f"[{'|'.join(sorted(MARGIN_TRAINERS))}],..."
     assert isinstance(loss.type, Choice)
-    assert set(loss.type.choices) == set(MARGIN_LOSSES)
+    assert set(loss.type.choices) == {*MARGIN_LOSSES, "squared"}
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))

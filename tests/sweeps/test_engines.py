@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 import implicit_bias as ib
 from implicit_bias import MissingExtra
@@ -94,6 +95,7 @@ def end_process() -> None:
 
 @pytest.mark.usefixtures("found")
 def test_a_cell_that_kills_its_process_is_lost_alone_and_runs_another_time(tmp_path) -> None:
+    get_reusable_executor().shutdown()  # joblib keeps processes, in which earlier cells trained
     trap = Trap(13, end_process)
     grid = {"n_train": range(12, 15)}
     done = ib.sweep("gln", grid, out=tmp_path, jobs=2, gating=trap, progress=trap.spring,
