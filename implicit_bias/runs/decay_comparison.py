@@ -105,7 +105,7 @@ def compare_decayed(
     size = float(np.linalg.norm(limit.scores))
     predicted_labels = limit.predictor(held_out.X, held_out.gates)
     return DecayComparison(
-        value_gap=bounds.gap,
+        value_gap=max(bounds.gap, float(np.finfo(float).eps)),  # not below what it is computed to
         over_optimum=over_optimum(limit, bounds),
         score_distance=float(np.linalg.norm(scores - limit.scores)) / size if size else math.nan,
         penalty=math.nan if limit.penalty is None else limit.penalty,

@@ -26,6 +26,7 @@ from .programs import RunPrograms, stated
 from .setup import SampleSetup, data_record, declared_assumption
 
 if TYPE_CHECKING:
+    from .decay_comparison import DecayComparison
     from .trainer_run import TrainerRun
 
 __all__ = ["decayed_programs", "decays", "run_decayed"]
@@ -173,8 +174,18 @@ def _train_and_compare(
             beside={"agreement": found.agreement},
             diverged=divergence(trajectory),
             reason="steps have not converged: give more `--steps`, or another `--learning-rate`",
-            remark="" if trajectory.finished else "interrupted",
+            remark=_remark(limit, found) if trajectory.finished else "interrupted",
         )
+    )
+
+
+def _remark(limit: FitLimit, found: DecayComparison) -> str:
+    """Say where the value alone is predicted."""
+    if limit.radius is None or limit.binds:
+        return ""
+    return (
+        "the ball does not bind: many coefficients have this value, and its scores are "
+        f"{found.score_distance:.0%} off"
     )
 
 

@@ -246,7 +246,9 @@ def test_a_run_with_decoupled_decay_uses_its_ball() -> None:
     assert report.verdict.word == "AT ITS LIMIT" and report.limit.norm == "linf"
     assert report.comparison.radius == 0.25
     assert report.comparison.radius_used == pytest.approx(1, abs=1e-2)
-    assert report.limit.binds
+    assert report.limit.binds and "does not bind" not in report.verdict.sentence
+    wide = ib.run("linear", weight_decay=0.05, decoupled=True, **own)
+    assert not wide.limit.binds and "the ball does not bind" in wide.verdict.sentence
 
 
 @pytest.mark.parametrize(
