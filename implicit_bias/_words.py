@@ -36,7 +36,7 @@ __all__ = [
 # Gradient methods, and those whose steps follow gradient flow at a pace of their own.
 PacedTrainer = Literal["normalised", "momentum"]
 # And those of steepest descent in a norm other than the Euclidean one, or with its momentum.
-SteepestTrainer = Literal["sign", "spectral", "coordinate", "signum", "muon", "adam"]
+SteepestTrainer = Literal["sign", "spectral", "coordinate", "signum", "muon", "adam", "lion"]
 MarginTrainer = Literal["constant", PacedTrainer, "dual", "annealed", "smoothed", SteepestTrainer]
 # And one for losses that have a least value.
 TrainerName = Literal[MarginTrainer, "newton"]

@@ -96,6 +96,7 @@ COUPLED = (
 )
 NEYSHABUR = "Neyshabur, Tomioka and Srebro 2015; Yang et al. 2022; own proof of no bad minimum"
 XIE = "Xie and Li 2024, theorem 1.1; of two layers own proof"
+CHEN = "Chen, Liu, Liang and Liu 2024; of two layers own proof"
 CONVEX = "one layer with coupled weight decay ends at the one minimiser of a strongly convex loss"
 STRONGLY_CONVEX = "a strongly convex loss has one minimiser"
 
@@ -152,7 +153,7 @@ def _ball(lam: float, layers: Architecture, options: Any) -> DecayProgram:
     if trainer == "constant":
         raise ValueError(
             "`decoupled` decay of the trainer 'constant' is the coupled one: leave it out, or take "
-            "sign, signum, adam, spectral, muon or coordinate"
+            "sign, signum, adam, lion, spectral, muon or coordinate"
         )
     theorem = (
         "normalised steps with decoupled weight decay end at the least loss in a ball of their "
@@ -165,8 +166,9 @@ def _ball(lam: float, layers: Architecture, options: Any) -> DecayProgram:
         norm = "l2" if row else induced.norm
         if norm != "spectral" or layers.n_contexts is None:
             radius, n_contexts = lam**-layers.depth, layers.n_contexts
-            return DecayProgram(norm, None, radius, n_contexts, theorem, XIE, options.loss)
+            source = CHEN if trainer == "lion" else XIE
+            return DecayProgram(norm, None, radius, n_contexts, theorem, source, options.loss)
     raise ValueError(
-        f"no ball is known of the trainer {trainer!r} and these layers: take sign, signum or adam "
-        "with gated units, muon with frelu, spectral with linear layers"
+        f"no ball is known of the trainer {trainer!r} and these layers: take sign, signum, adam or "
+        "lion with gated units, muon with frelu, spectral with linear layers"
     )

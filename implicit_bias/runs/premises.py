@@ -138,9 +138,9 @@ STEEPEST = Premise(
     name="limit in the trainer's norm",
     text="a trainer that descends in another norm has the limit of that norm, which stands beside "
     "it: margins of linear predictors go to the largest (Fan, Schmidt and Thrampoulidis; Adam "
-    "without its constant: Zhang, Zou and Cao); of more layers directions go to KKT points in "
-    "the layers' norms, for smooth networks and falling steps (Gronich and Vardi), and the program "
-    "of the global optimum is this project's own",
+    "without its constant: Zhang, Zou and Cao; of Lion it is measured); of more layers directions "
+    "go to KKT points in the layers' norms, for smooth networks and falling steps (Gronich and "
+    "Vardi), and the program of the global optimum is this project's own",
     known="cannot be checked",
     where={"trainer": words(SteepestTrainer)},
 )

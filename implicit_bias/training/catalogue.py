@@ -131,6 +131,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
         "signum": _steepest("linf", "linf", own_momentum=0.9),
         "muon": _steepest("spectral", "linf", own_momentum=0.9),
         "adam": _steepest("linf", "linf", own_momentum=0.9),
+        "lion": _steepest("linf", "linf", own_momentum=0.99),
         "newton": Trainer(logarithmic=False, minimises=True, steps=(30,)),
     }
 )

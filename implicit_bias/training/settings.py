@@ -81,7 +81,7 @@ class TrainingSettings:
         "coupled": ``lam ||w||^2 / 2`` is a term of the loss, as of torch.optim.SGD and Adam; of
         "constant" alone. "decoupled": ``w <- (1 - rate lam) w`` beside every step, as of AdamW;
         of "constant", for which it is nearly the same, "sign", "signum", "spectral", "coordinate",
-        "muon" and "adam".
+        "muon", "adam" and "lion".
     n_checkpoints : int
         Rows of the trajectory at most, spaced logarithmically, the first and last step included.
     random_state : int or numpy Generator

@@ -23,7 +23,7 @@ from .network_stack import NetworkStack, Rate
 from .steepest_steps import as_matrices, dual_norms, newton_schulz, norms_of, steepest
 from .stepper import log_loss_gradient
 
-__all__ = ["ADAM_BETAS", "AdamDescent", "Polar", "SteepestDescent"]
+__all__ = ["ADAM_BETAS", "LION_BETAS", "AdamDescent", "LionDescent", "Polar", "SteepestDescent"]
 
 # No margin changes by more than this in a step, of a network of one layer and of one of several.
 # Ten times as much tears layers that step by signs between samples before they have directions
@@ -40,6 +40,8 @@ PROBES = 16
 # Decay of Adam's averages. At 0.999, as it is shipped, the second lags behind gradients that fall,
 # and the way to the same limit is longer.
 ADAM_BETAS = (0.9, 0.9)
+# As it is shipped.
+LION_BETAS = (0.9, 0.99)
 
 Polar = Literal["exact", "newton-schulz"]
 
@@ -206,6 +208,48 @@ class SteepestDescent(NormalisedSteps):
         if self._polar == "exact" or norm.name != "spectral" or 1 in matrices.shape[1:]:
             return steepest(norm, gradient)
         return newton_schulz(matrices).view_as(gradient)
+
+
+class LionDescent(NormalisedSteps):
+    r"""Lion: signs of a mean of the gradient and of what is remembered of earlier ones.
+
+    .. math:: W \leftarrow W - \eta_t \, \mathrm{sign}
+              (\beta_1 m_{t-1} + (1 - \beta_1) \nabla_t), \qquad
+              m_t = \beta_2 m_{t-1} + (1 - \beta_2) \nabla_t
+
+    Parameters
+    ----------
+    stack, kind
+        As of `NormalisedSteps`.
+    betas : pair of float
+        In [0, 1), the second positive.
+    """
+
+    def __init__(
+        self,
+        stack: NetworkStack,
+        kind: str,
+        betas: tuple[float, float] = LION_BETAS,
+        n_steps: int | None = None,
+        weight_decay: float = 0.0,
+    ) -> None:
+        norms: list[NormName] = ["linf"] * len(stack.weights)
+        super().__init__(stack, kind, norms, betas[1], n_steps, weight_decay)
+        self._betas = betas
+        self.state["scale"] = torch.full_like(self.state["first"], -math.inf)
+        for i, weight in enumerate(stack.weights):
+            self.state[f"average.{i}"] = torch.zeros_like(weight)
+
+    def _directions(self, log_loss: Tensor, gradients: list[Tensor]) -> list[Tensor]:
+        first, second = self._betas
+        sums = _averaged(self.state, "average", log_loss, gradients, second)
+        # m_t is 1 - second of the sum, from which m_{t-1} follows, all over exp(scale).
+        earlier = first * (1 - second) / second
+        now = torch.exp(log_loss.cpu() - self.state["scale"]) * (1 - first - earlier)
+        return [
+            torch.sign(earlier * total + per_network(now, gradient) * gradient)
+            for total, gradient in zip(sums, gradients, strict=True)
+        ]
 
 
 class AdamDescent(NormalisedSteps):

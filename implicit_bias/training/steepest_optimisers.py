@@ -51,6 +51,8 @@ class SteepestDescent(MarginOptimizer):
         Polar factors of spectral steps: "newton-schulz" takes five steps of the polynomial that
         Muon is shipped with, which leave singular values between 0.7 and 1.2. Those are steepest in
         no norm, and end at another margin.
+    weight_decay : float
+        lam of ``W <- (1 - eta_t lam) W`` before every step, beside it.
     loss : {"logistic", "exponential"}
     n_steps : int, optional
         How many steps there will be, at least 1. With it, with momentum and without `lr`, steps are

@@ -19,7 +19,7 @@ from .network_stack import NetworkStack
 from .newton import Newton
 from .settings import TrainingSettings
 from .smoothed_relu import SmoothedReLU
-from .steepest_descent import AdamDescent, SteepestDescent
+from .steepest_descent import AdamDescent, LionDescent, SteepestDescent
 from .stepper import Stepper
 
 __all__ = ["STEPPERS", "check_trainer", "make_stepper"]
@@ -67,6 +67,9 @@ STEPPERS: Mapping[str, Callable[[NetworkStack, TrainingSettings, int], Stepper]]
         ),
         **dict.fromkeys(("sign", "spectral", "coordinate", "signum", "muon"), _steepest),
         "adam": lambda stack, settings, n: AdamDescent(
+            stack, settings.loss, n_steps=settings.n_steps, weight_decay=settings.weight_decay
+        ),
+        "lion": lambda stack, settings, n: LionDescent(
             stack, settings.loss, n_steps=settings.n_steps, weight_decay=settings.weight_decay
         ),
         "newton": lambda stack, settings, n: Newton(stack, settings.loss),

@@ -76,7 +76,8 @@ def test_squared_loss_and_decay_that_is_torchs_own() -> None:
 
 @pytest.mark.parametrize(
     ("trainer", "norm", "gap"), [("sign", "linf", 1e-2), ("signum", "linf", 1e-2),
-                                 ("spectral", "l2", 1e-6), ("adam", "linf", 1e-2)],
+                                 ("spectral", "l2", 1e-6), ("adam", "linf", 1e-2),
+                                 ("lion", "linf", 1e-2)],
 )  # fmt: skip
 def test_decoupled_decay_ends_in_the_ball_of_the_trainer(trainer, norm, gap) -> None:
     limit = solve_fit(X, Y, radius=1 / 5, norm=norm).require()

@@ -120,7 +120,9 @@ def best_margin(norm: str) -> float:
     return float(-found.fun)
 
 
-@pytest.mark.parametrize("trainer", ["sign", "spectral", "coordinate", "signum", "muon", "adam"])
+@pytest.mark.parametrize(
+    "trainer", ["sign", "spectral", "coordinate", "signum", "muon", "adam", "lion"]
+)
 def test_linear_predictors_go_to_the_largest_margin_in_the_norm_of_the_trainer(trainer) -> None:
     network = DeepLinear(D, init_scale=0.1)
     settings = TrainingSettings(trainer=trainer, schedule=((3000, None),))
@@ -129,6 +131,22 @@ def test_linear_predictors_go_to_the_largest_margin_in_the_norm_of_the_trainer(t
     size = Norm.of(name).value(network.zeta().detach().numpy()[None])
     ratio = float(trajectory.smallest_margin[-1]) / size / best_margin(name)
     assert 0.96 < ratio <= 1 + 1e-9
+
+
+def test_lion_takes_the_steps_of_its_own_two_lines() -> None:
+    network = DeepLinear(D, random_state=1)
+    w, m = network.zeta().detach().numpy().copy(), np.zeros(D)
+    decay, rate = 0.3, 0.02
+    settings = TrainingSettings(
+        trainer="lion", schedule=((12, rate),), weight_decay=decay, decay="decoupled"
+    )
+    train(network, X, Y, settings=settings)
+    for step in range(12):
+        slope = -np.mean((Y / (1 + np.exp(Y * (X @ w))))[:, None] * X, axis=0)
+        size = rate / (1 + step / 1000) ** 0.5
+        w = (1 - size * decay) * w - size * np.sign(0.9 * m + 0.1 * slope)
+        m = 0.99 * m + 0.01 * slope
+    np.testing.assert_allclose(network.zeta().detach().numpy(), w, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("trainer", "rate"), [("signum", 50.0), ("adam", 5000.0)])

@@ -63,6 +63,7 @@ TRAINERS: dict[str, dict[str, Any]] = {
     "spectral": {"trainer": "spectral", "schedule": ((30, None),)},
     "signum": {"trainer": "signum", "schedule": ((30, 0.01),)},
     "adam": {"trainer": "adam", "schedule": ((30, None),)},
+    "lion": {"trainer": "lion", "schedule": ((30, 0.01),)},
 }  # fmt: skip
 
 
