@@ -39,6 +39,12 @@ def perceptron(
     return nn.Sequential(*layers)
 
 
+def of_two_slopes(n_inputs: int) -> nn.Sequential:
+    """A network of two hidden layers, of which the upper one alone is leaky."""
+    first, act, second, _, last = perceptron(n_inputs, 5, 4)
+    return nn.Sequential(first, act, second, nn.LeakyReLU(), last)
+
+
 def convolution(size: int = 6, channels: int = 3) -> nn.Sequential:
     """A convolution without biases, rectified, under a linear score."""
     conv = nn.Conv2d(1, channels, 3, bias=False).double()

@@ -91,13 +91,14 @@ def _of_relu(structure: Structure) -> LocalFound:
     subject, layers = structure.subject, structure.layers
     assert layers is not None
     w, a = layers.matrices(subject.weights)
-    network = ReLU.from_weights(w, a)
+    network = ReLU.from_weights(w, a, slope=layers.slope)
     X, y = layers.inputs(subject).numpy(), subject.data.y.numpy()
     try:
         limit = relu_local_limit(network, X, y, max_seconds=SECONDS)
     except MissingExtra as error:
         return _not_looked_for(str(error))
     proof, reached = limit.certificate, limit.status in OPTIMA
+    slope = [("slope of closed units", number(layers.slope, ".4g"), "measured")]
     rows = (
         ("status", limit.status.name, "certified"),
         ("value of the network's function", number(limit.start_value, ".8g"), "measured"),
@@ -106,6 +107,7 @@ def _of_relu(structure: Structure) -> LocalFound:
         ("  no network of any width is below", _bound_text(proof.lower_bound), "certified"),
         ("  smallest turn out of the cones, degrees", number(proof.smallest_turn, ".3g"),
          "certified"),
+        *(slope if layers.slope else []),
         ("live units, and to spare", f"{len(limit.units)}, {limit.n_spare}", "measured"),
         ("the network lies in the cones", _covered(limit, network), "certified"),
         *([("what is not known", limit.reason, "")] if limit.reason else []),

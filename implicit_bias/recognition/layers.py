@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from .homogeneity import DRAWS, SAME, SAMPLES
 from .subject import Subject, Weights, misfit
@@ -36,6 +38,8 @@ class LayeredForm:
         Hidden units, first layer first.
     relu : bool
         True where a gate is open as its unit is positive; False where gates are fixed.
+    slope : float
+        Of ReLUs where they are closed, in [0, 1): leaky ones if not 0.
     error : float
         Largest relative misfit of this form at random weights, on the samples.
     """
@@ -44,7 +48,8 @@ class LayeredForm:
     bias: str
     widths: tuple[int, ...]
     relu: bool
-    error: float
+    slope: float = 0.0
+    error: float = 0.0
 
     @property
     def n_layers(self) -> int:
@@ -64,14 +69,17 @@ class LayeredForm:
         return [first, *others]
 
     def gates(self, subject: Subject, w: Weights) -> list[Tensor]:
-        """Return the gates (n, H_l) of every hidden layer on the subject's samples at weights w."""
+        """Return the gates (n, H_l) of every hidden layer on the subject's samples at weights w.
+
+        Those of ReLUs are 1 where a unit is open, and the slope where it is closed.
+        """
         if not self.relu:
             return _recovered(subject, self)
         hidden, found = self.inputs(subject), []
         for matrix in self.matrices(w)[:-1]:
             hidden = hidden @ matrix.T
-            found.append((hidden >= 0).double())
-            hidden = hidden.clamp(min=0)
+            found.append(torch.where(hidden >= 0, 1.0, self.slope).double())
+            hidden = hidden * found[-1]
         return found
 
 
@@ -110,10 +118,12 @@ def _first_that_fits(
     few = subject.few(SAMPLES)
     for chain, bias in islice(_assignments(few), _MOST):
         widths = tuple(len(matrix) for matrix in chain.matrices(few.weights)[:-1])
-        form = LayeredForm(chain, bias, widths, relu, 0.0)
+        form = LayeredForm(chain, bias, widths, relu)
+        if relu:
+            form = replace(form, slope=_slope(few, form))
         error = error_of(few, form)
         if error <= SAME:
-            return LayeredForm(chain, bias, widths, relu, error)
+            return replace(form, error=error)
     return None
 
 
@@ -135,13 +145,41 @@ def _points(subject: Subject) -> list[Weights]:
     return [*(subject.drawn(seed) for seed in range(DRAWS)), subject.weights]
 
 
+def _slope(subject: Subject, form: LayeredForm) -> float:
+    """Return the slope that closed units would have; 0 where the form cannot be right.
+
+    With equal rows below and positive weights above all units are open on one side and closed on
+    the other, where a score has the slope once a hidden layer.
+    """
+    row, every = _alike(form, form.inputs(subject))
+    scores, along = _scored(subject, form, every, subject.weights), form.inputs(subject) @ row
+    there = along < 0
+    if not there.any():
+        return 0.0
+    shares = scores[there] / (along[there] * math.prod(form.widths))
+    slope = float(shares.median().clamp(min=0)) ** (1 / len(form.widths))
+    return slope if slope < 1 else 0.0
+
+
+def _alike(form: LayeredForm, X: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Return a random row (D,), and matrices that have it in the first layer and are 1 above."""
+    rng = torch.Generator().manual_seed(0)
+    row = torch.randn(X.shape[1], generator=rng, dtype=torch.float64)
+    every = [row.expand(form.widths[0], -1)]
+    every += [
+        torch.ones((above, below), dtype=torch.float64)
+        for below, above in pairwise((*form.widths, 1))
+    ]
+    return row, every
+
+
 def _relu_error(subject: Subject, form: LayeredForm) -> float:
     errors = []
     for w in _points(subject):
         hidden = form.inputs(subject)
         *lower, last = form.matrices(w)
         for matrix in lower:
-            hidden = (hidden @ matrix.T).clamp(min=0)
+            hidden = functional.leaky_relu(hidden @ matrix.T, form.slope)
         errors.append(misfit((hidden @ last.T).view(-1), subject.scores(w)))
     return float(torch.tensor(errors).max())  # NaN stays NaN
 
@@ -169,14 +207,8 @@ def _recovered(subject: Subject, form: LayeredForm) -> list[Tensor]:
     all layers; with the units of one layer but one cut off it has that unit's gate for their sum.
     """
     w, X = subject.weights, form.inputs(subject)
-    rng = torch.Generator().manual_seed(0)
-    row = torch.randn(X.shape[1], generator=rng, dtype=torch.float64)
+    row, every = _alike(form, X)
     along = X @ row
-    sizes = (X.shape[1], *form.widths, 1)
-    every = [row.expand(form.widths[0], -1)]
-    every += [
-        torch.ones((above, below), dtype=torch.float64) for below, above in pairwise(sizes[1:])
-    ]
     whole = _scored(subject, form, every, w)
     gates, factor = [], torch.where(along.abs() > 0, whole / along, 0.0)
     for layer, width in enumerate(form.widths):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from tests.own_modules import (
     TiedAutoencoder,
     convolution,
     linear,
+    of_two_slopes,
     perceptron,
 )
 
@@ -256,10 +258,11 @@ def test_a_tied_quadratic_form_is_proved_to_be_at_the_best_of_all() -> None:
     [
         (lambda: perceptron(D, 8, 6), X),
         (lambda: torch.compile(perceptron(D, 8, 6)), X),
-        (lambda: perceptron(D, 8, act=nn.LeakyReLU), X),
+        (lambda: perceptron(D, 8, 6, act=nn.LeakyReLU), X),
+        (lambda: of_two_slopes(D), X),
         (convolution, IMAGES),
     ],
-    ids=["deep", "compiled", "leaky", "convolution"],
+    ids=["deep", "compiled", "leaky", "two slopes", "convolution"],
 )
 def test_relu_networks_have_their_kkt_residual_and_no_theorem(make, inputs) -> None:
     network = make()
@@ -288,9 +291,10 @@ def test_the_bound_of_a_relu_network_is_of_its_present_gates_and_below_its_value
     assert "keeps its gates" in bound.sentence
 
 
-@pytest.mark.parametrize("bias", [False, True])
-def test_a_two_layer_relu_network_lies_beside_its_certified_local_optimum(bias) -> None:
-    network = perceptron(D, 8, bias=bias, last_bias=False)
+@pytest.mark.parametrize(("bias", "slope"), [(False, 0.0), (True, 0.0), (False, 0.2)])
+def test_a_two_layer_relu_network_lies_beside_its_certified_local_optimum(bias, slope) -> None:
+    act = partial(nn.LeakyReLU, slope) if slope else nn.ReLU
+    network = perceptron(D, 8, bias=bias, last_bias=False, act=act)
     trained(network, steps=1500)
     report = ib.diagnose(network, X, Y)
     W = network[0].weight.detach().numpy()
@@ -298,6 +302,7 @@ def test_a_two_layer_relu_network_lies_beside_its_certified_local_optimum(bias) 
     own = ib.ReLU.from_weights(
         np.c_[W, network[0].bias.detach().numpy()] if bias else W,
         network[2].weight.detach().numpy(),
+        slope=slope,
     )
     known = ib.limits.relu_local_limit(own, inputs, Y)
     limit = report.objects["local_limit"]

@@ -20,6 +20,7 @@ from tests.own_modules import (
     convolution,
     drawn,
     linear,
+    of_two_slopes,
     perceptron,
 )
 
@@ -54,7 +55,9 @@ def recognised(network, inputs=X, gates=None):
         (TransposedReLU(D, 5), X, None, Form.TWO_LAYER_RELU),
         (torch.compile(perceptron(D, 5)), X, None, Form.TWO_LAYER_RELU),
         (perceptron(D, 5, 4), X, None, Form.DEEP_RELU),
-        (perceptron(D, 5, act=nn.LeakyReLU), X, None, Form.PIECEWISE),
+        (perceptron(D, 5, act=nn.LeakyReLU), X, None, Form.TWO_LAYER_RELU),
+        (perceptron(D, 5, 4, act=nn.LeakyReLU), X, None, Form.DEEP_RELU),
+        (of_two_slopes(D), X, None, Form.PIECEWISE),
         (convolution(), IMAGES, None, Form.PIECEWISE),
         (perceptron(D, 5, bias=True), X, None, Form.NOT_HOMOGENEOUS),
         (ResidualPerceptron(D), X, None, Form.NOT_HOMOGENEOUS),
