@@ -72,7 +72,8 @@ class TrainingSettings:
         "smoothed", 20000 for steps in a norm, 3000 for others. Steps in a norm at a given rate, and
         all without momentum, fall, of a network of L layers like t^-p with p = max(1/2, 1 - 1/L)
         after the first thousand; with momentum those that the trainer chooses are equal for half of
-        the run and then fall to 0, in size like the root of 1 / steps.
+        the run and then fall to 0, in size like the root of 1 / steps. With decay they are
+        a hundredth of 1 / lam for a quarter of the run and then fall geometrically by 1e-4.
     momentum : float
         Momentum in [0, 1) of "constant", "normalised", "sign", "spectral" and "coordinate".
     weight_decay : float

@@ -35,6 +35,9 @@ STEADY = 1000
 # Steps of runs whose end is known: the change of a margin by the largest of them if there are no
 # more than so many, and the share of all steps, of this size, whose sum the weights then are.
 CHANGE_AT_MOST, USUAL, WEIGHTS_OF = 0.3, 20000, 1 / 3
+# Steps of runs with decay whose end is known: the share of 1 / lam, which weights come to, that the
+# largest are, and the factor by which they fall after a quarter of the run.
+OF_LARGEST, SETTLED = 0.01, 1e-4
 # Samples of which the first rate knows the gradients.
 PROBES = 16
 # Decay of Adam's averages. At 0.999, as it is shipped, the second lags behind gradients that fall,
@@ -66,6 +69,11 @@ class NormalisedSteps:
     :math:`\gamma (1 - O(T^{-1/2}))`: the same limit by the same proof as with steps like
     :math:`t^{-1/2}`, and a longer way in as many steps. Steps along one gradient alone, without
     momentum, turn to and fro too much for that behind gates, and keep the other sizes.
+
+    With decay lam weights end at sizes of :math:`1/\lambda`. Where the number of steps is known and
+    no rate is given, steps are a hundredth of that for a quarter of the run, and then fall
+    geometrically by four orders of magnitude: so weights forget their start by the first, and come
+    to rest by the others.
 
     Parameters
     ----------
@@ -100,6 +108,7 @@ class NormalisedSteps:
         self._momentum = momentum
         self._norms = [Norm.of(norm) for norm in norms]
         self._n_steps = n_steps if momentum and not weight_decay else None
+        self._settling = n_steps if weight_decay else None
         self._degree: int = getattr(stack.networks[0], "degree", None) or 1
         self._change = CHANGE if self._degree == 1 else CHANGE_OF_LAYERS
         zero = torch.zeros((), dtype=torch.float64)
@@ -129,6 +138,8 @@ class NormalisedSteps:
         """Return the size of a step over that of the first."""
         if ends and self._n_steps is not None:
             return min(1.0, max(0.0, 2 * (1 - step / self._n_steps)))
+        if ends and self._settling is not None:
+            return float(SETTLED ** max(0.0, (4 * step / self._settling - 1) / 3))
         return float((1 + step / STEADY) ** -max(1 / 2, 1 - 1 / self._degree))
 
     def _directions(self, log_loss: Tensor, gradients: list[Tensor]) -> list[Tensor]:
@@ -137,6 +148,8 @@ class NormalisedSteps:
 
     def _first_rates(self, batch: GatedData) -> Tensor:
         """Return the rates (B,) at which no margin changes by more than the constant."""
+        if self._settling is not None:
+            return torch.full_like(self.state["first"], OF_LARGEST / self._decay)
         stack, n = self._stack, n_margins(batch.y)
         largest = self.state["first"].new_zeros(len(stack.weights[0]))
         scores = stack.scores(batch)
