@@ -60,6 +60,7 @@ from .settings import Progress, Settings, SolverName
 from .solution import Solution, conclude, support_vectors
 from .splitting import Split, split_rows
 from .status import Status, worst_status
+from .step_length import longest_step
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -109,6 +110,7 @@ __all__ = [
     "conclude_norm",
     "dense_rows",
     "is_torch_array",
+    "longest_step",
     "iterate_one_vs_rest",
     "norm_expression",
     "one_vs_rest_programs",

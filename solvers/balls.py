@@ -18,6 +18,7 @@ import numpy as np
 
 from .images import Floats
 from .norms import Norm, blocks_of
+from .step_length import longest_in_cone, symmetric
 
 __all__ = [
     "Blocks",
@@ -129,7 +130,7 @@ class Cone:
 
     def longest(self, by: Cone) -> tuple[float, float]:
         """Longest steps that leave M, and Z, positive semidefinite."""
-        return _longest(self.M, bordered(by.C, by.t)), _longest(self.Z, by.Z)
+        return longest_in_cone(self.M, bordered(by.C, by.t)), longest_in_cone(self.Z, by.Z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +176,7 @@ class Tilted:
 
     def longest(self, by: Tilted) -> tuple[float, float]:
         """Longest steps that leave M, and Z, positive semidefinite."""
-        return _longest(self.M, by.M), _longest(self.Z, by.Z)
+        return longest_in_cone(self.M, by.M), longest_in_cone(self.Z, by.Z)
 
     def value(self) -> float:
         """Upper bound of the norm of C, by t."""
@@ -225,11 +226,11 @@ class TiltedLine:
 
     def multiplier_step(self, step: Floats, target: Floats) -> Floats:
         """Step dZ of the multiplier at a step dM."""
-        return target - self.cone.Z - _symmetric(self.P @ step @ self.cone.Z)
+        return target - self.cone.Z - symmetric(self.P @ step @ self.cone.Z)
 
     def correction(self, step: Tilted) -> Floats:
         """Second-order term of Mehrotra's corrector at a predicted step."""
-        return _symmetric(self.P @ step.M @ step.Z)
+        return symmetric(self.P @ step.M @ step.Z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,11 +309,7 @@ class Linearised:
         return self._product(bordered(step.C, step.t), step.Z)
 
     def _product(self, dM: Floats, Z: Floats) -> Floats:
-        return _symmetric(self.P @ dM @ Z)
-
-
-def _symmetric(matrices: Floats) -> Floats:
-    return (matrices + np.swapaxes(matrices, 1, 2)) / 2
+        return symmetric(self.P @ dM @ Z)
 
 
 def bordered(C: Floats, t: float) -> Floats:
@@ -325,15 +322,6 @@ def bordered(C: Floats, t: float) -> Floats:
     return M
 
 
-def _longest(matrix: Floats, step: Floats) -> float:
-    """Longest step in [0, inf) that leaves positive definite matrices positive semidefinite."""
-    L = np.linalg.cholesky(matrix)
-    half = np.linalg.solve(L, step)
-    scaled = np.linalg.solve(L, np.swapaxes(half, 1, 2))
-    least = float(np.linalg.eigvalsh((scaled + np.swapaxes(scaled, 1, 2)) / 2).min())
-    return np.inf if least >= 0 else -1 / least
-
-
 def _inverse(matrices: Floats) -> Floats:
     """Inverses of symmetric positive definite matrices, scaled to a diagonal of ones."""
     diagonal = np.diagonal(matrices, axis1=1, axis2=2)
@@ -341,5 +329,5 @@ def _inverse(matrices: Floats) -> Floats:
         raise np.linalg.LinAlgError("a diagonal entry is not positive")
     scale = 1 / np.sqrt(diagonal)
     scaled = matrices * scale[:, :, None] * scale[:, None, :]
-    inverse = np.linalg.inv((scaled + np.swapaxes(scaled, 1, 2)) / 2)
-    return (inverse + np.swapaxes(inverse, 1, 2)) / 2 * scale[:, :, None] * scale[:, None, :]
+    inverse = np.linalg.inv(symmetric(scaled))
+    return symmetric(np.asarray(inverse, dtype=float)) * scale[:, :, None] * scale[:, None, :]

@@ -31,6 +31,7 @@ from .images import Floats, Map, Rows, dense_rows
 from .memory import require_memory
 from .norm_program import DEPENDENT, NormProgram, NormSolution, conclude_norm
 from .settings import Settings
+from .step_length import longest_step, symmetric
 
 __all__ = ["solve_coefficients"]
 
@@ -290,14 +291,9 @@ def _lengths(point: _Point, step: _Step, share: float, largest: bool) -> tuple[f
     """Steps of the primal and of the dual side."""
     of_M, of_Z = point.cone.longest(step.cone)  # type: ignore[arg-type]
     primal, dual = (of_M, of_Z) if largest else (of_Z, of_M)
-    primal = min(primal, _ratio(point.s, step.ds))
-    dual = min(dual, _ratio(point.lam, step.dlam))
+    primal = min(primal, longest_step(point.s, step.ds))
+    dual = min(dual, longest_step(point.lam, step.dlam))
     return min(1.0, share * primal), min(1.0, share * dual)
-
-
-def _ratio(values: Floats, steps: Floats) -> float:
-    down = steps < 0
-    return float(np.min(-values[down] / steps[down], initial=math.inf))
 
 
 def _moved(game: _Game, point: _Point, step: _Step, primal: float, dual: float) -> _Point:
@@ -410,7 +406,7 @@ class _MarginSystem:
         rows = game.rows[:, game.blocks.place.reshape(len(game.blocks.place), -1)]  # (m, b, p q)
         pushed = np.swapaxes(np.swapaxes(rows, 0, 1) @ self.operator, 0, 1)
         matrix = pushed.reshape(len(rows), -1) @ rows.reshape(len(rows), -1).T
-        matrix = (matrix + matrix.T) / 2
+        matrix = symmetric(matrix)
         matrix[np.arange(len(rows)), np.arange(len(rows))] += self.slopes
         self.scale = 1 / np.sqrt(np.diag(matrix))
         self.matrix = matrix * self.scale[:, None] * self.scale

@@ -27,6 +27,7 @@ from .coordinates import coordinates_of
 from .images import Floats, Map
 from .norm_program import NormProgram, NormSolution, conclude_norm
 from .settings import Settings
+from .step_length import longest_step
 
 __all__ = ["solve_quadratic"]
 
@@ -141,12 +142,12 @@ def _advance(image: Map, point: _Point) -> _Point:
 
     mu = point.mu()
     _, _, ds, dlam = step(0.0, 0.0)
-    longest = min(1.0, _ratio(point.s, ds)), min(1.0, _ratio(point.lam, dlam))
+    longest = min(1.0, longest_step(point.s, ds)), min(1.0, longest_step(point.lam, dlam))
     reached = float((point.s + longest[0] * ds) @ (point.lam + longest[1] * dlam)) / len(ds)
     sigma = min(max(reached / mu, 0.0), 1.0) ** 3
     dB, dgamma, ds, dlam = step(sigma * mu, ds * dlam)
     # One length for both sides: B is next to A'lam in the objective.
-    length = min(1.0, INNER * _ratio(point.s, ds), INNER * _ratio(point.lam, dlam))
+    length = min(1.0, INNER * longest_step(point.s, ds), INNER * longest_step(point.lam, dlam))
     lam = point.lam + length * dlam
     return _Point(
         B=point.B + length * dB,
@@ -155,9 +156,3 @@ def _advance(image: Map, point: _Point) -> _Point:
         lam=lam,
         V=image.adjoint(lam).ravel(),
     )
-
-
-def _ratio(values: Floats, steps: Floats) -> float:
-    """Longest step in [0, inf) that leaves positive values positive."""
-    down = steps < 0
-    return float(np.min(-values[down] / steps[down], initial=math.inf))

@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .step_length import longest_in_cone, longest_step, symmetric
+
 __all__ = ["largest_nuclear", "least_spectral"]
 
 Floats = NDArray[np.float64]
@@ -90,16 +92,16 @@ def _least_weights(B: Floats) -> tuple[Floats, Floats]:
             ) -> tuple[Floats, Floats]:
                 target = mu * P - correction
                 dt: Floats = np.asarray(np.linalg.solve(K, target[rows, rows] - 1), dtype=float)
-                return dt, np.asarray(target - Z - _sym(P @ matrix(dt, zero, 0.0) @ Z))
+                return dt, np.asarray(target - Z - symmetric(P @ matrix(dt, zero, 0.0) @ Z))
 
             dt, dZ = step(0.0, 0.0)
-            longest = _longest(S, matrix(dt, zero, 0.0)), _longest(Z, dZ)
+            longest = longest_in_cone(S, matrix(dt, zero, 0.0)), longest_in_cone(Z, dZ)
             moved = matrix(t + min(1.0, longest[0]) * dt, B, 1.0)
             reached = float(np.sum(moved * (Z + min(1.0, longest[1]) * dZ)))
             sigma = min(max(reached / inner, 0.0), 1.0) ** 3
-            dt, dZ = step(sigma * inner / order, _sym(P @ matrix(dt, zero, 0.0) @ dZ))
-            primal = min(1.0, INNER * _longest(S, matrix(dt, zero, 0.0)))
-            dual = min(1.0, INNER * _longest(Z, dZ))
+            dt, dZ = step(sigma * inner / order, symmetric(P @ matrix(dt, zero, 0.0) @ dZ))
+            primal = min(1.0, INNER * longest_in_cone(S, matrix(dt, zero, 0.0)))
+            dual = min(1.0, INNER * longest_in_cone(Z, dZ))
         except np.linalg.LinAlgError:
             break
         t, Z = t + primal * dt, Z + dual * dZ
@@ -183,10 +185,10 @@ def _towards(
         return dt, wanted / t - z - z / t * dt, dnu
 
     dt, dz, _ = step(np.zeros(len(t)))
-    a, b = min(1.0, _ratio(t, dt)), min(1.0, _ratio(z, dz))
+    a, b = min(1.0, longest_step(t, dt)), min(1.0, longest_step(z, dz))
     sigma = min(max(float((t + a * dt) @ (z + b * dz)) / float(t @ z), 0.0), 1.0) ** 3
     dt, dz, dnu = step(np.maximum(sigma * mu - dt * dz, 0.1 * sigma * mu))
-    length = min(1.0, INNER * _ratio(t, dt), INNER * _ratio(z, dz))
+    length = min(1.0, INNER * longest_step(t, dt), INNER * longest_step(z, dz))
     t = t + length * dt
     return t / t.sum(), z + length * dz, nu + length * dnu
 
@@ -208,20 +210,3 @@ def _cone_inverse(t: Floats, B: Floats) -> Floats:
     scale = np.concatenate([1 / np.sqrt(t), np.ones(r)])
     P[p:, :p] = P[:p, p:].T
     return np.asarray(P * scale[:, None] * scale)
-
-
-def _sym(matrix: Floats) -> Floats:
-    return np.asarray((matrix + matrix.T) / 2)
-
-
-def _longest(matrix: Floats, step: Floats) -> float:
-    """Longest step in [0, inf) that leaves a positive definite matrix positive semidefinite."""
-    L = np.linalg.cholesky(matrix)
-    half = np.linalg.solve(L, step)
-    least = float(np.linalg.eigvalsh(_sym(np.linalg.solve(L, half.T))).min())
-    return np.inf if least >= 0 else -1 / least
-
-
-def _ratio(values: Floats, steps: Floats) -> float:
-    down = steps < 0
-    return float(np.min(-values[down] / steps[down], initial=np.inf))

@@ -14,6 +14,7 @@ from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .settings import Settings
 from .solution import status_of
 from .sparse_active_set import SparseKernel, exchange_multipliers
+from .step_length import longest_step
 
 __all__ = ["solve_kernel"]
 
@@ -189,10 +190,7 @@ class _Point:
 
 def _longest(values: np.ndarray, step: np.ndarray) -> float:
     """Longest step for which `values` keep their signs, at most 1 / DAMPING."""
-    shrinking = step < 0
-    if not np.any(shrinking):
-        return 1 / DAMPING
-    return min(1 / DAMPING, float((values[shrinking] / -step[shrinking]).min()))
+    return min(1 / DAMPING, longest_step(values, step))
 
 
 def _better(

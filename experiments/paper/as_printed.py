@@ -12,6 +12,7 @@ import pandas as pd
 
 import implicit_bias as ib
 from experiments.printed import forgotten, wrong_groups, wrong_norm
+from experiments.tables import begun
 from implicit_bias.measures import agreement, scores
 from implicit_bias.runs.seeds import Seeds
 
@@ -37,13 +38,13 @@ def points_as_printed(
     path : Path
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    found = pd.read_csv(path).to_dict("records") if path.exists() else []
-    done = {tuple(point[name] for name in CELL) for point in found}
+    table, done = begun(path, CELL)
     for values in product(*(grid[name] for name in CELL)):
         if values in done:
             continue
-        found += _points(dict(zip(CELL, values, strict=True)), given)
-        pd.DataFrame(found, columns=list(COLUMNS)).to_csv(path, index=False)
+        found = _points(dict(zip(CELL, values, strict=True)), given)
+        table = pd.concat([table, pd.DataFrame(found, columns=list(COLUMNS))], ignore_index=True)
+        table.to_csv(path, index=False)
         yield ", ".join(map(str, values))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from .._solve import longest_step
 from ..data.arrays import Floats
 from .potential import Potential
 
@@ -98,8 +99,7 @@ def solve_margins(
             decrement = float(slope @ step)
             if decrement <= 1e-4 * n * barrier:
                 break
-            falling = step < 0
-            inside = float(np.min(-lam[falling] / step[falling], initial=np.inf))
+            inside = longest_step(lam, step)
             size = min(potential.step_to_the_edge(z, signed.T @ step), 0.9 * inside)
             size = _searched(value, lam, step, size, decrement)
             if size == 0.0:

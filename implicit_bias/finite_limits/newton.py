@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
+from .._solve import longest_step
 from ..data.arrays import Floats
 from .losses import MeanLoss
 from .regularisers import Barrier
@@ -125,11 +126,22 @@ def solve_box(
             return dw, d_high, d_low
 
         dw, d_high, d_low = towards(0.0)
-        a = min(1.0, _edge(up, -dw), _edge(down, dw), _edge(high, d_high), _edge(low, d_low))
+        a = min(
+            1.0,
+            longest_step(up, -dw),
+            longest_step(down, dw),
+            longest_step(high, d_high),
+            longest_step(low, d_low),
+        )
         after = float((high + a * d_high) @ (up - a * dw) + (low + a * d_low) @ (down + a * dw))
         centring = min(max((after / (2 * m) / mu) ** 3, 1e-4), 0.5)
         dw, d_high, d_low = towards(centring * mu)
-        a = min(_edge(up, -dw), _edge(down, dw), _edge(high, d_high), _edge(low, d_low))
+        a = min(
+            longest_step(up, -dw),
+            longest_step(down, dw),
+            longest_step(high, d_high),
+            longest_step(low, d_low),
+        )
         a = min(1.0, 0.99 * a)
         w, high, low = w + a * dw, high + a * d_high, low + a * d_low
         up, down = up - a * dw, down + a * dw
@@ -256,9 +268,4 @@ def _factor(H: Floats) -> Callable[[Floats], Floats]:
 
 
 def _to_the_walls(w: Floats, dw: Floats, radius: float) -> float:
-    return min(_edge(radius - w, -dw), _edge(radius + w, dw))
-
-
-def _edge(value: Floats, change: Floats) -> float:
-    falling = change < 0
-    return float(np.min(-value[falling] / change[falling], initial=np.inf))
+    return min(longest_step(radius - w, -dw), longest_step(radius + w, dw))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from .._solve import longest_step
 from ..data.arrays import Floats
 from .losses import Logistic, MeanLoss
 
@@ -84,7 +85,7 @@ class RowsProgram:
             return np.inf
         shares = self.loss.shares
         q, dq = self.y * r / shares, self.y * dr / shares
-        return min(_edge(q, dq), _edge(1 - q, -dq))
+        return min(longest_step(q, dq), longest_step(1 - q, -dq))
 
     def start(self) -> Floats:
         """Return multipliers well inside."""
@@ -147,11 +148,11 @@ def solve_rows(
         system = _System(program, r, t, s)
         mu = float(np.mean(t * s))
         dr, dt, ds = system.direction(0.0, np.zeros_like(t))
-        a = min(1.0, _edge(s, ds), _edge(t, dt), program.room(r, dr))
+        a = min(1.0, longest_step(s, ds), longest_step(t, dt), program.room(r, dr))
         left = float(np.mean((t + a * dt) * (s + a * ds))) / mu
         centring = min(max(left**3, _LEAST_CENTRING), _MOST_CENTRING)
         dr, dt, ds = system.direction(centring * mu, dt * ds)
-        a = min(1.0, _KEPT * min(_edge(s, ds), _edge(t, dt), program.room(r, dr)))
+        a = min(1.0, _KEPT * min(longest_step(s, ds), longest_step(t, dt), program.room(r, dr)))
         if not np.all(np.isfinite(dr)) or a < 1e-12:
             break
         r, t, s = r + a * dr, t + a * dt, s + a * ds
@@ -217,9 +218,3 @@ def _inside(program: RowsProgram, start: Floats) -> Floats:
         r = program.y * q * shares
     largest = float(np.sqrt(np.max(program.products(r).T @ r)))
     return r * min(1.0, 0.9 * program.lam / largest) if largest > 0 else r
-
-
-def _edge(value: Floats, change: Floats) -> float:
-    """Return the longest step that keeps values at least 0."""
-    falling = change < 0
-    return float(np.min(-value[falling] / change[falling], initial=np.inf))

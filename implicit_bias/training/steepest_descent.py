@@ -107,8 +107,7 @@ class NormalisedSteps:
         self._stack, self._kind, self._decay = stack, kind, weight_decay
         self._momentum = momentum
         self._norms = [Norm.of(norm) for norm in norms]
-        self._n_steps = n_steps if momentum and not weight_decay else None
-        self._settling = n_steps if weight_decay else None
+        self._n_steps = n_steps if momentum or weight_decay else None
         self._degree: int = getattr(stack.networks[0], "degree", None) or 1
         self._change = CHANGE if self._degree == 1 else CHANGE_OF_LAYERS
         zero = torch.zeros((), dtype=torch.float64)
@@ -137,9 +136,10 @@ class NormalisedSteps:
     def _share(self, step: float, *, ends: bool) -> float:
         """Return the size of a step over that of the first."""
         if ends and self._n_steps is not None:
-            return min(1.0, max(0.0, 2 * (1 - step / self._n_steps)))
-        if ends and self._settling is not None:
-            return float(SETTLED ** max(0.0, (4 * step / self._settling - 1) / 3))
+            done = step / self._n_steps
+            if self._decay:
+                return float(SETTLED ** max(0.0, (4 * done - 1) / 3))
+            return min(1.0, max(0.0, 2 * (1 - done)))
         return float((1 + step / STEADY) ** -max(1 / 2, 1 - 1 / self._degree))
 
     def _directions(self, log_loss: Tensor, gradients: list[Tensor]) -> list[Tensor]:
@@ -148,7 +148,7 @@ class NormalisedSteps:
 
     def _first_rates(self, batch: GatedData) -> Tensor:
         """Return the rates (B,) at which no margin changes by more than the constant."""
-        if self._settling is not None:
+        if self._decay and self._n_steps is not None:
             return torch.full_like(self.state["first"], OF_LARGEST / self._decay)
         stack, n = self._stack, n_margins(batch.y)
         largest = self.state["first"].new_zeros(len(stack.weights[0]))
