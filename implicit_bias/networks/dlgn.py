@@ -12,13 +12,14 @@ from torch.nn.functional import linear
 
 from .._doors import door
 from .dgn import DGN
+from .own_gates import OwnGates
 from .protocols import check_inputs
-from .weights import Starting, as_tensor
+from .weights import Starting, as_tensor, check_hidden
 
 __all__ = ["DLGN"]
 
 
-class DLGN(torch.nn.Module):
+class DLGN(OwnGates, torch.nn.Module):
     r"""Deep linearly gated network, whose gates are half-spaces and can be trained.
 
     .. math:: \eta_0 = x, \quad \eta_l = V_l \eta_{l-1}; \qquad
@@ -89,10 +90,7 @@ class DLGN(torch.nn.Module):
         **start: Unpack[Starting],
     ) -> None:
         super().__init__()
-        if len(widths) == 0:
-            raise ValueError(
-                "`widths` must name a hidden layer at least, got none: for one of H units give (H,)"
-            )
+        check_hidden(widths)
         rng = np.random.default_rng(start.get("random_state", 0))
         begin: Starting = {"init": "gaussian", **start, "random_state": rng}
         self.value = DGN(n_inputs, widths=widths, **begin)
@@ -104,30 +102,6 @@ class DLGN(torch.nn.Module):
         )
         self.constant_experts = constant_experts
         self.beta = beta
-
-    @property
-    def beta(self) -> float | None:
-        """Steepness of soft gates; None for hard ones."""
-        return self._beta
-
-    @beta.setter
-    def beta(self, value: float | None) -> None:
-        """Set the steepness; raises ValueError if it is not positive and finite."""
-        if value is not None and not 0 < value < np.inf:
-            raise ValueError(
-                f"`beta` must be positive and finite, got {value}: None is for hard gates"
-            )
-        self._beta = value
-
-    @property
-    def n_inputs(self) -> int:
-        """D."""
-        return self.value.n_inputs
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Units of the hidden layers."""
-        return self.value.widths
 
     def forward(self, X: Tensor, gates: None = None) -> Tensor:
         """Return the scores (n,) of X (n, D) with the present gates, soft or hard."""

@@ -18,6 +18,7 @@ from .weights import (
     Start,
     Starting,
     balanced_units,
+    check_hidden,
     copy_weights,
     draw_matrices,
     layer_imbalance,
@@ -79,10 +80,7 @@ class DeepReLU(torch.nn.Module):
         **start: Unpack[Starting],
     ) -> None:
         super().__init__()
-        if len(widths) == 0:
-            raise ValueError(
-                "`widths` must name a hidden layer at least, got none: for one of H units give (H,)"
-            )
+        check_hidden(widths)
         sizes = {"n_inputs": n_inputs} | {f"widths[{i}]": w for i, w in enumerate(widths)}
         begin = Start.checked(sizes, ("kaiming", "orthogonal", "balanced"), **start)
         shapes = [(above, below) for below, above in pairwise([n_inputs, *widths, 1])]

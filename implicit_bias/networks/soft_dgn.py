@@ -11,15 +11,16 @@ from torch.nn.functional import linear
 
 from .._doors import door
 from .dgn import DGN
+from .own_gates import OwnGates
 from .protocols import check_inputs
-from .weights import Starting, as_tensor
+from .weights import Starting, as_tensor, check_hidden
 
 __all__ = ["SoftDGN"]
 
 Signals = Literal["soft", "relu"]
 
 
-class SoftDGN(torch.nn.Module):
+class SoftDGN(OwnGates, torch.nn.Module):
     r"""Deep gated network with parameterised gates: soft-ReLU, soft-GaLU, ReLU and GaLU.
 
     .. math:: q_l = V_l u_{l-1}, \quad u_l = G_l \circ q_l, \quad
@@ -100,10 +101,7 @@ class SoftDGN(torch.nn.Module):
         **start: Unpack[Starting],
     ) -> None:
         super().__init__()
-        if len(widths) == 0:
-            raise ValueError(
-                "`widths` must name a hidden layer at least, got none: for one of H units give (H,)"
-            )
+        check_hidden(widths)
         if signals not in get_args(Signals):
             raise ValueError(f'`signals` must be "soft" or "relu", got {signals!r}')
         if shared and signals != "soft":
@@ -120,30 +118,6 @@ class SoftDGN(torch.nn.Module):
         self.gating = torch.nn.ParameterList(drawn)
         self.eps, self.shared, self.signals = float(eps), bool(shared), signals
         self.beta = beta
-
-    @property
-    def beta(self) -> float | None:
-        """Steepness of soft gates; None for hard ones."""
-        return self._beta
-
-    @beta.setter
-    def beta(self, value: float | None) -> None:
-        """Set the steepness; raises ValueError if it is not positive and finite."""
-        if value is not None and not 0 < value < np.inf:
-            raise ValueError(
-                f"`beta` must be positive and finite, got {value}: None is for hard gates"
-            )
-        self._beta = value
-
-    @property
-    def n_inputs(self) -> int:
-        """D."""
-        return self.value.n_inputs
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Units of the hidden layers."""
-        return self.value.widths
 
     def forward(self, X: Tensor, gates: None = None) -> Tensor:
         """Return the scores (n,) of X (n, D) with the present gates, soft or hard."""

@@ -25,6 +25,7 @@ __all__ = [
     "balanced_factors",
     "balanced_gated",
     "balanced_units",
+    "check_hidden",
     "copy_weights",
     "draw_gated",
     "draw_matrices",
@@ -47,6 +48,14 @@ def as_tensor(values: ArrayLike | Tensor) -> Tensor:
     """Return a tensor as it is, and anything else as a tensor of its own memory."""
     # A copy: torch warns about sharing memory with read-only arrays.
     return values if isinstance(values, Tensor) else torch.tensor(np.asarray(values))
+
+
+def check_hidden(widths: Sequence[int]) -> None:
+    """Check that there is a hidden layer; raises ValueError if not."""
+    if len(widths) == 0:
+        raise ValueError(
+            "`widths` must name a hidden layer at least, got none: for one of H units give (H,)"
+        )
 
 
 # Initial weights
