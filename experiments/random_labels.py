@@ -31,6 +31,7 @@ from torch import Tensor
 from implicit_bias.data.images import load_digit_classes, load_idx_classes
 from implicit_bias.drawing.palette import BLUE, VERMILLION
 
+from .curves import mean_and_range
 from .simple_half import Classifier
 from .spectra import machine
 from .tables import begun
@@ -104,13 +105,9 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
     for ax, (name, column) in zip(panels, shown, strict=True):
         for kind, color in zip(NETWORKS, (BLUE, VERMILLION), strict=True):
             own = table[(table["data"] == name) & (table["network"] == kind)]
-            grouped = own.groupby("epoch")[column]
-            mean = 100 * grouped.mean()
-            ax.plot(mean.index, mean, color=color, label=kind)
-            ax.fill_between(
-                mean.index, 100 * grouped.min(), 100 * grouped.max(), color=color, alpha=0.15,
-                linewidth=0,
-            )  # fmt: skip
+            mean_and_range(
+                ax, own, "epoch", column, color=color, alpha=0.15, factor=100, label=kind
+            )
         ax.set(title=f"{name}, {'held out' if column == 'test' else 'learned'}", xlabel="epochs")
         ax.legend(frameon=False, loc="lower right")
     panels[0].set_ylabel("accuracy, %")

@@ -35,6 +35,7 @@ import implicit_bias as ib
 from implicit_bias.drawing.palette import BLUE, VERMILLION
 from implicit_bias.models.dlgn.regions import active_paths
 
+from .curves import mean_and_range
 from .simple_half import (
     BATCH,
     CLASSES,
@@ -167,14 +168,9 @@ def draw_curves(table: pd.DataFrame, data: str) -> Figure:
             for simple, style in (("0-4", "-"), ("5-9", ":")):
                 own = table[(table["network"] == kind) & (table["simple"] == simple)]
                 for half, color in (("simple", BLUE), ("complex", VERMILLION)):
-                    grouped = own.groupby("step")[f"{name}_{half}"]
-                    mean = grouped.mean()
                     label = f"{half} half, {simple} simple"
-                    ax.plot(mean.index, mean, style, color=color, label=label)
-                    ax.fill_between(
-                        mean.index, grouped.min(), grouped.max(), color=color, alpha=0.1,
-                        linewidth=0,
-                    )  # fmt: skip
+                    y = f"{name}_{half}"
+                    mean_and_range(ax, own, "step", y, style, color=color, alpha=0.1, label=label)
             figures = "12" if kind == "relu" else "7, 11"
             ax.set(title=f"figure {figures}, {kind}: {titles[name]}", xlabel="Adam steps")
             ax.set_ylim(0, None)

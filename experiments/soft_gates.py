@@ -40,6 +40,7 @@ import pandas as pd
 import implicit_bias as ib
 from implicit_bias.drawing.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 
+from .curves import mean_and_range
 from .path_kernels import error, pair
 from .spectra import machine, scores
 from .tables import begun
@@ -145,10 +146,11 @@ def rows(
 
 def line(ax: Axes, table: pd.DataFrame, kind: str, name: str, style: str, label: str = "") -> None:
     """The mean over seeds with their range."""
-    grouped = table[table["kind"] == kind].groupby("epoch")[name]
-    mean, least, most = grouped.mean(), grouped.min(), grouped.max()
-    ax.plot(mean.index, mean, style, color=COLORS[kind], linewidth=1.3, label=label or None)
-    ax.fill_between(mean.index, least, most, color=COLORS[kind], alpha=0.12, linewidth=0)
+    own = table[table["kind"] == kind]
+    mean_and_range(
+        ax, own, "epoch", name, style, color=COLORS[kind], alpha=0.12, linewidth=1.3,
+        label=label or None,
+    )  # fmt: skip
 
 
 def draw(table: pd.DataFrame, data: str) -> Figure:
