@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.exit_heads import reported
 from tests.experiments.test_tables_of_pages import DATA, assert_has, rows
-from tests.pages import held, lines, said
+from tests.pages import ROOT, held, lines, said
 
 HEADS, HALF_SPACES = "research/heads.md", "research/half-space-features.md"
 FEATURES = "research/orthosep.md"
+PUBLISHED = ROOT / "experiments" / "published"
 
 
 def says(page: str, *phrases: str) -> None:
@@ -36,7 +36,8 @@ def test_exits_with_heads_alone() -> None:
             cells += [_error(of[mode][one, exit_], of[f"{mode}_error"][one, exit_])
                       for one in methods]  # fmt: skip
         assert_has(HEADS, cells)
-    printed = reported().set_index(["data", "mode", "exit"])
+    printed = pd.read_csv(PUBLISHED / "phuong_2021" / "accuracies.csv")
+    printed = printed.set_index(["data", "mode", "exit"]).sort_index()
     gains = printed.distilled - printed.exit_wise
     for size in (150, 250, 350):
         cells = [f"CIFAR({size}), reported", "-"]
@@ -45,8 +46,7 @@ def test_exits_with_heads_alone() -> None:
             cells += [_error(one[name], one[f"{name}_error"])
                       for name in ("exit_wise", "distilled", "semi")]  # fmt: skip
         assert_has(HEADS, cells)
-    assert gains.idxmax() == ("CIFAR(150)", "anytime", 1) or gains.max() == pytest.approx(6.3)
-    semi = (printed.semi - printed.distilled).drop("ImageNet(full)", errors="ignore").max()
+    semi = (printed.semi - printed.distilled).max()
     says(HEADS, f"beaten by up to {gains.max():.1f} points", f"adds up to {semi:.1f}")
     rise = [printed.exit_wise[f"CIFAR({n})", "budget", 11] - printed.exit_wise[f"CIFAR({n})",
             "budget", 1] for n in (150, 250, 350)]  # fmt: skip
@@ -315,7 +315,7 @@ def test_seconds_and_memory_beside_cvxpy() -> None:
     small, middle = (10, 2, 500), (20, 2, 1000)
     scs = [seconds[(*size, "cvxpy:SCS")] / seconds[(*size, "interior-point")]
            for size in (small, middle)]  # fmt: skip
-    says("../README.md", "200 to 350 times faster")
+    says("README.md", "200 to 350 times faster")
     assert 200 < min(scs) < max(scs) < 350
     for size in (small, middle):
         (line,) = [one for one in lines("speed.md") if one[0] == str(size) and len(one) == 5]
@@ -458,3 +458,86 @@ def test_what_is_said_of_random_labels_and_first_steps() -> None:
 def test_the_worst_machine_of_learned_gates() -> None:
     frame = rows("whose_gates_mnist").query("gates == 'learned'").npk_error
     says("research/kernels.md", f"and with {100 * frame.max():.2f} % in one so much worse")
+
+
+def test_what_is_said_of_heads_and_students() -> None:
+    defaults = rows("defaults").set_index("model").value
+    says("trainers.md", "to 1e-6 of their minimisers within 30 steps")
+    assert defaults["heads"] < 1e-6
+    says("distillation.md", "network and flow within 0.7 % of each other")
+    assert (rows("student_temperatures").path_error < 0.007).all()
+
+
+def test_local_optima_of_random_points() -> None:
+    frame = rows("relu_limits").query("status != 'FAILED' and data == 'random' and width == 24")
+    says("relu.md", f"local optimum, from {frame.local.min():.2f} to {frame.local.max():.2f}",
+         "those of rounding, 1e-13 to 1e-11")  # fmt: skip
+    halves = {
+        share: (rows("relu_limits").query("status != 'FAILED'").pipe(
+            lambda one, k=share: 100 * abs(one[f"local_{k}"] / one.local - 1))).median()
+        for share in (1, 3)
+    }  # fmt: skip
+    says("relu.md", f"the optimum is {halves[1]:.2g} % from that of the end after one per cent of "
+         f"the steps, and {halves[3]:.2g} % after three")  # fmt: skip
+
+
+def test_where_paths_and_kernels_go_in_words() -> None:
+    frame = rows("simple_half_kernels_mnist").query("network == 'dlgn-pwc'")
+    own, others = ([f"{k}_{k}" for k in part] for part in (range(5), range(5, 10)))
+    ratio = np.log2(frame[own].mean(axis=1) / frame[others].mean(axis=1))
+    means = ratio.groupby([frame.kernel, frame.simple, frame.moment]).mean().unstack()
+    factor = 2 ** (means.end - means.start)
+    says(HALF_SPACES, f"adds is a factor of {factor.min():.1f} to {factor.max():.1f} for the DLGN")
+    early = {}
+    for data in DATA:
+        both = rows(f"simple_half_{data}").groupby(["network", "seed", "step"])[["paths", "ntk"]]
+        early[data] = both.mean().unstack()
+    below = sum((one.paths.loc["relu"][80] < 0).sum() for one in early.values())
+    above = sum((one.ntk.loc["dlgn-pwc"][10] > 0).sum() for one in early.values())
+    says(HALF_SPACES, f"the opposite holds at step 80, in {below} of 13",
+         f"the DLGN's tangent kernel is larger on it, in {above} of 13")  # fmt: skip
+
+
+def test_what_closed_forms_say() -> None:
+    """Numbers of pages that arithmetic gives."""
+    a, b, c = 3.4445, -4.7750, 2.0315  # the polynomial of Muon on singular values
+    steps = np.linspace(0.1, 1, 2000)
+    for _ in range(5):
+        steps = a * steps + b * steps**3 + c * steps**5
+    assert 0.65 < steps.min() < 0.75 and 1.1 < steps.max() < 1.25
+    says("norms-of-optimisers.md", "which leave singular values between 0.7 and 1.2")
+    growth = (0.01 * (1 - 1e-4) / (1e-4 * 0.99)) ** (2 / (2 * 0.3))
+    mark = 20 * growth
+    says("slow-units.md", "A unit that is at 0.01 % with nu = 1.3 comes to 1 % at log(1/loss) "
+         f"{mark:.0e} from 20: 10^({mark / math.log(10):.0e}) steps".replace("e+0", "e"))  # fmt: skip
+    says("speed.md", f"would have {2000 * 100 * 4 * 785:.0e} entries".replace("e+0", "e"))
+    says("research/activations.md", f"noise has a localisation of {3 / 42:.3f}",
+         "a wave 0.038")  # fmt: skip
+    says(HALF_SPACES, "f = 0 has the loss 0.25")  # the mean of sin^2, halved
+    grid = np.linspace(1e-6, 60, 600_001)
+    ridge, flow = grid / (1 + grid), -np.expm1(-grid)
+    says("finite-limits.md", f"1 to {(flow / ridge).max():.5f} times",
+         f"at most {abs(flow - ridge).max():.5f}".replace("0.", "."))  # fmt: skip
+
+
+def test_where_libsvm_stops() -> None:
+    frame = rows("peers").query("target == 1e-8 and solver.str.startswith('libsvm')")
+    stuck = frame[frame.case.str.contains("images") & ~frame.case.str.contains("0/1")].gap
+    least, most = (f"{one:.0e}".replace("e-0", "e-") for one in (stuck.min(), stuck.max()))
+    says("speed.md", f"stops improving at {least} to {most} on MNIST")
+
+
+def test_how_late_a_trainer_comes() -> None:
+    frame = rows("finite_time_digits").dropna(subset="observed_0.97")
+    ratios = np.concatenate([frame[f"observed_{x}"] / frame[f"predicted_{x}"]
+                             for x in ("0.97", "0.98", "0.99")])  # fmt: skip
+    ratios = ratios[np.isfinite(ratios)]
+    says("research/finite-time.md", "mostly by a factor of 1.1 to 2")
+    assert np.mean((ratios >= 1.05) & (ratios < 2.05)) > 0.7
+
+
+def test_the_tangent_kernel_by_single_gradients() -> None:
+    (one,) = rows("kernel_speed").itertuples()
+    says("kernels.md", f"costs {one.ratio:.0f} times as long at n = {one.n}, w = {one.width}, "
+         f"d = {one.depth} and takes {one.jacobian_megabytes:.0f} MB",
+         f"largest relative difference {one.difference:.0e}")  # fmt: skip
