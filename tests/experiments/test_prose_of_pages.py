@@ -64,7 +64,7 @@ def test_exits_with_their_trunk() -> None:
         assert_has(HEADS, cells)
     sure = rows("exit_heads_sureness").query("method == 'annealed'")
     says(HEADS, f"its tempered confidence ends at {sure.tempered.iloc[-1]:.2f}")
-    says(HEADS, "the teacher is surer than 0.5")  # line 12 of the algorithm, which holds in the rows
+    says(HEADS, "the teacher is surer than 0.5")  # line 12 of the algorithm
     before, after = sure.temperature[:-1], sure.temperature[1:]
     assert (after.to_numpy() >= before.to_numpy()).all()
 
@@ -392,8 +392,9 @@ def test_which_optima_relu_networks_reach_in_words() -> None:
         cells.append(f"{one.min():.1f} to {one.max():.1f} %")
     says("relu.md", f"from 0.01 to 1 the optima are {cells[0].removesuffix(' %')} %, {cells[1]} "
          f"and {cells[2]} above, as those of 0.3 are")  # fmt: skip
-    batches = {size: above[(frame.trainer == "constant") & (frame.batch == size)] for size in (5, 1)}
-    whole = above[(frame.trainer == "constant") & ~frame.batch.isin([5, 1])]
+    constant = frame.trainer == "constant"
+    batches = {size: above[constant & (frame.batch == size)] for size in (5, 1)}
+    whole = above[constant & ~frame.batch.isin([5, 1])]
     says("relu.md", f"of 5 samples {batches[5].min():.2f} to {batches[5].max():.1f} % above the "
          f"least, of all {whole.min():.2f} to {whole.max():.1f} %, of single ones up to "
          f"{batches[1].max():.0f} %")  # fmt: skip
@@ -402,7 +403,8 @@ def test_which_optima_relu_networks_reach_in_words() -> None:
     best = frame.groupby("data").best.first()
     numbers = [f"{best[name]:.7f}" for name in ("random", "plane", "digits")]
     says("relu.md", f"`solve_relu_minnorm`: {numbers[0]}, {numbers[1]} and {numbers[2]}",
-         f"all end at {numbers[0]}", f"40 points: {numbers[1]}", f"60 digits: {numbers[2]}")  # fmt: skip
+         f"all end at {numbers[0]}", f"40 points: {numbers[1]}",
+         f"60 digits: {numbers[2]}")  # fmt: skip
 
 
 def test_the_best_of_all_widths_in_words() -> None:
@@ -424,7 +426,7 @@ def test_the_best_of_all_widths_in_words() -> None:
 def test_exits_of_convolutions_in_words() -> None:
     page, found = "research/thesis.md", rows("thesis_exits_mnist").dropna(subset="exit")
     means = found.groupby(["labels", "method", "exit"]).budget.mean()
-    gain = (means.xs("semi-supervised", level="method") - means.xs("exit-wise", level="method"))
+    gain = means.xs("semi-supervised", level="method") - means.xs("exit-wise", level="method")
     ten, thirty = (gain[n].loc[2:] for n in (10, 30))
     assert f"{ten.min():.1f}" == f"{ten.max():.1f}"
     says(page, f"{ten.max():.1f} points at 10 labels a class and {thirty.min():.1f} to "
@@ -434,6 +436,8 @@ def test_exits_of_convolutions_in_words() -> None:
     late = course[(course.method == "tau = 1") & (course.step >= 300)].sure
     says(page, f"It stays at {tempered.min():.2f} to {tempered.max():.1f}, where it is "
          f"{late.mean():.2f} without")  # fmt: skip
+    says(page, "confidence is held at 0.5")
+    assert tempered.between(0.45, 0.52).all()
     labels = rows("thesis_labels").query("figure == 'labels' and draws == 1").divergence
     says(page, f"encoder part ({labels.mean():.2f} nats between them)", "up to 0.1 nats")
     ends = rows("thesis_labels").query("figure == 'labels' and draws == 5")
@@ -509,7 +513,8 @@ def test_what_closed_forms_say() -> None:
     growth = (0.01 * (1 - 1e-4) / (1e-4 * 0.99)) ** (2 / (2 * 0.3))
     mark = 20 * growth
     says("slow-units.md", "A unit that is at 0.01 % with nu = 1.3 comes to 1 % at log(1/loss) "
-         f"{mark:.0e} from 20: 10^({mark / math.log(10):.0e}) steps".replace("e+0", "e"))  # fmt: skip
+         f"{mark:.0e} from 20: 10^({mark / math.log(10):.0e}) steps"
+         .replace("e+0", "e"))  # fmt: skip
     says("speed.md", f"would have {2000 * 100 * 4 * 785:.0e} entries".replace("e+0", "e"))
     says("research/activations.md", f"noise has a localisation of {3 / 42:.3f}",
          "a wave 0.038")  # fmt: skip
