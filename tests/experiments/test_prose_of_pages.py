@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import implicit_bias as ib
 from tests.experiments.test_tables_of_pages import DATA, assert_has, rows
 from tests.pages import ROOT, held, lines, said
 
@@ -546,3 +548,82 @@ def test_the_tangent_kernel_by_single_gradients() -> None:
     says("kernels.md", f"costs {one.ratio:.0f} times as long at n = {one.n}, w = {one.width}, "
          f"d = {one.depth} and takes {one.jacobian_megabytes:.0f} MB",
          f"largest relative difference {one.difference:.0e}")  # fmt: skip
+
+
+def example(name: str, case: str) -> pd.Series:
+    """The numbers of one run that a page quotes, by what they are."""
+    frame = rows("examples")
+    assert not frame.duplicated(["example", "case", "quantity"]).any()
+    return frame[(frame.example == name) & (frame.case == case)].set_index("quantity").value
+
+
+def _short(value: float, style: str = ".0e") -> str:
+    return re.sub(r"e([-+])0?", lambda found: "e-" if found[1] == "-" else "e", f"{value:{style}}")
+
+
+def test_autoencoders_beside_their_closed_form() -> None:
+    page = "autoencoders.md"
+    for information in (0.1, 0.5, 1.0, 2.0):
+        one = example("autoencoders", f"M = {information:g}")
+        rho = ib.autoencoders.gaussian_mae(information).rho
+        cells = [f"{information:g}", f"{rho:.6f}", _short(one.rho_error), _short(one.gap)]
+        assert cells in lines(page), cells
+    plain = [example("autoencoders", f"plain from {x}").rho for x in ("0.2", "0.6", "0.9")]
+    says(page, f"rho = {plain[0]:.2f}, {plain[1]:.2f} and {plain[2]:.2f} from")
+    entropy = math.log(2 * math.pi * math.e) / 2
+    says(page, f"= -{entropy:.6f}, the largest", f"H(x) is {entropy:.3f}")
+    for deviation in (1.0, 0.5, 0.3, 0.1):
+        code = ib.autoencoders.quantile_code(10, deviation)
+        lacks = -math.log(10) - code.elbo
+        cells = [f"s = {deviation}", f"{code.information:.3f}",
+                 f"{lacks:.4f}" if lacks > 1e-9 else "0"]  # fmt: skip
+        assert_has(page, cells)
+
+
+def test_margins_of_four_optimisers() -> None:
+    for title, name in {"`ib.optim.Annealed`": "Annealed", "`ib.optim.Momentum`": "Momentum",
+                        "`torch.optim.SGD`, rate 0.05": "SGD",
+                        "`torch.optim.Adam`, rate 0.01": "Adam"}.items():  # fmt: skip
+        one = example("optimisers", name)
+        assert_has(
+            "optimisers.md", [title, *(f"{one[f'margin_{n}']:.5f}" for n in (300, 700, 1500))]
+        )
+
+
+def test_diagonal_networks_of_three_scales() -> None:
+    for scale in ("0.01", "0.1", "1"):
+        one = example("diagonal", f"squared, {scale}")
+        assert_has("finite-limits.md", [scale, f"{one.l1_limit:.3f}", f"{one.l2_limit:.3f}",
+                                        f"{one.limit_error:.1e}", f"{one.start_error:.1e}"])  # fmt: skip
+    ratios = [
+        example("diagonal", f"logistic, {x}").potential_ratio for x in ("0.01", "0.1", "1", "10")
+    ]
+    told = [
+        f"{x:.{digits}f}".removeprefix("0") for x, digits in zip(ratios, (2, 3, 3, 3), strict=True)
+    ]
+    says("finite-limits.md", f"It is {told[0]}, {told[1]}, {told[2]} and {told[3]} at the end")
+    shares = [100 * example("penalties", f"penalty {x}").agreement
+              for x in ("0.01", "0.001", "0.0001", "1e-06")]  # fmt: skip
+    says("finite-limits.md", f"agree on {', '.join(f'{x:.1f}' for x in shares)} % at penalties")
+
+
+def test_classes_jointly_and_against_the_rest() -> None:
+    both, joint, rest, networks = (
+        example("classes", one) for one in ("both", "joint", "rest", "networks")
+    )
+    says("classes.md", f"limits label {100 * both.differ:.1f} % of the held-out samples otherwise",
+         f"and err on {100 * joint.error:.1f} % jointly, {100 * rest.error:.1f} % against the "
+         "rest")  # fmt: skip
+    says("command-line.md", f"with the limits from {100 * networks.agreement:.0f} % to "
+         f"{100 * networks.agreement_scaled:.0f} %")  # fmt: skip
+
+
+def test_two_networks_with_trained_half_spaces() -> None:
+    constant, linear = (example("dlgn", one) for one in ("constant", "linear"))
+    says("dlgn.md", f"the bound was {constant.lower_bound:.4f}, the least value of all networks "
+         f"proved to lie in [{constant.least:.4f}, {constant.most:.4f}] by {constant.programs:.0f} "
+         f"programs, and the network's local limit had {constant.local_value:.4f}")  # fmt: skip
+    assert constant.local_value < 1.01 * constant.least
+    says("dlgn.md", "it was within 1 % of a global optimum",
+         f"the bound was {linear.lower_bound:.4f}, the local limit {linear.local_value:.4f}",
+         f"the kernel machine at its weights {linear.local_value:.4f}")  # fmt: skip
