@@ -593,14 +593,13 @@ def test_margins_of_four_optimisers() -> None:
 def test_diagonal_networks_of_three_scales() -> None:
     for scale in ("0.01", "0.1", "1"):
         one = example("diagonal", f"squared, {scale}")
-        assert_has("finite-limits.md", [scale, f"{one.l1_limit:.3f}", f"{one.l2_limit:.3f}",
-                                        f"{one.limit_error:.1e}", f"{one.start_error:.1e}"])  # fmt: skip
-    ratios = [
-        example("diagonal", f"logistic, {x}").potential_ratio for x in ("0.01", "0.1", "1", "10")
-    ]
-    told = [
-        f"{x:.{digits}f}".removeprefix("0") for x, digits in zip(ratios, (2, 3, 3, 3), strict=True)
-    ]
+        cells = [scale, f"{one.l1_limit:.3f}", f"{one.l2_limit:.3f}", f"{one.limit_error:.1e}",
+                 f"{one.start_error:.1e}"]  # fmt: skip
+        assert_has("finite-limits.md", cells)
+    told = []
+    for scale, digits in {"0.01": 2, "0.1": 3, "1": 3, "10": 3}.items():
+        ratio = example("diagonal", f"logistic, {scale}").potential_ratio
+        told.append(f"{ratio:.{digits}f}".removeprefix("0"))
     says("finite-limits.md", f"It is {told[0]}, {told[1]}, {told[2]} and {told[3]} at the end")
     shares = [100 * example("penalties", f"penalty {x}").agreement
               for x in ("0.01", "0.001", "0.0001", "1e-06")]  # fmt: skip
@@ -627,3 +626,25 @@ def test_two_networks_with_trained_half_spaces() -> None:
     says("dlgn.md", "it was within 1 % of a global optimum",
          f"the bound was {linear.lower_bound:.4f}, the local limit {linear.local_value:.4f}",
          f"the kernel machine at its weights {linear.local_value:.4f}")  # fmt: skip
+
+
+def test_neurons_beside_limits() -> None:
+    page = "equivalence.md"
+    orthosep, orthants, digits = (
+        example("neurons", one) for one in ("orthosep", "orthants", "digits")
+    )
+    assert_has(page, ["`orthosep`, 20 units, 60 samples", _short(orthosep.log_inverse_loss),
+                      f"{_short(orthosep.neuron_distance)} (to the two neurons)", "-",
+                      f"one network, {_short(orthosep.within)} apart"])  # fmt: skip
+    assert orthosep.n_networks == orthants.n_networks == orthants.n_limits == 1
+    cells = [f"{one['distance, SVM-LC']:.2g}, local limit {one['distance, local limit']:.2g}"
+             for one in (orthants, digits)]  # fmt: skip
+    own = [f"{100 * one['own_gates, SVM-LC']:.0f} %, {100 * one['own_gates, local limit']:.4g} %"
+           for one in (orthants, digits)]  # fmt: skip
+    assert_has(page, ["`relu`, the command above", _short(orthants.log_inverse_loss, ".1e"),
+                      cells[0], own[0],
+                      f"one network, {orthants.within:.1g} apart; one limit"])  # fmt: skip
+    assert_has(page, ["`relu`, defaults (digits, 50 units)",
+                      _short(digits.log_inverse_loss), cells[1], own[1], "-"])  # fmt: skip
+    says(page, "the neurons as a measure are within 0.02 of the limit")
+    assert orthants["distance, local limit"] < 0.02
