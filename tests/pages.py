@@ -82,11 +82,13 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
+@cache
 def lines(page: str) -> Rows:
     """The cells of all tables of a page."""
     return Rows(page, [cells(one) for one in text_of(page).splitlines() if one.startswith("|")])
 
 
+@cache
 def said(page: str) -> Words:
     """The words of a page, with single spaces between them."""
     words = Words(re.sub(r"\s+", " ", text_of(page)))

@@ -116,7 +116,8 @@ def test_every_committed_row_and_picture_is_used() -> None:
         else:
             bare = re.sub(r"_(?:digits|mnist)$", "", path.stem)
             read = (path.name in pages + code, f'"{path.stem}"' in code, f'"{bare}_' in code,
-                    any(path.match(one) for one in globs))  # fmt: skip
+                    any(path.match(one) for one in globs),
+                    f"results/{path.stem}.png" in pages)  # fmt: skip
             assert any(read), path.name
 
 

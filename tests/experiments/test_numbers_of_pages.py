@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.experiments import test_prose_of_pages, test_tables_of_pages
+from tests.experiments import test_depth_codes, test_prose_of_pages, test_tables_of_pages
 from tests.generated import PAGES as GENERATED
 from tests.pages import FOUND, ROOT, Piece, pieces
 
@@ -91,12 +91,14 @@ def claims(module: ModuleType) -> Iterator[Callable[[], None]]:
             yield from (lambda v=v, t=test: t(v) for v in given[0]) if given else [test]
 
 
+of_codes = test_depth_codes.test_rows_and_page_say_the_same_and_nothing_is_below_what_is_proved
+
+
 @pytest.fixture(scope="module")
 def left() -> dict[str, list[str]]:
     """Numbers that no test has looked for, by page."""
-    for module in (test_tables_of_pages, test_prose_of_pages):
-        for claim in claims(module):
-            claim()
+    for claim in (*claims(test_tables_of_pages), *claims(test_prose_of_pages), of_codes):
+        claim()
     found = {}
     for page in PAGES:
         free = [re.compile(said) for name, said, _ in EXEMPT if name in ("*", page)]

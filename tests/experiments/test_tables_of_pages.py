@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,13 @@ from tests.pages import ROOT, held, lines, said
 DATA = ("mnist", "digits")
 
 
-def rows(name: str) -> pd.DataFrame:
+@cache
+def _read(name: str) -> pd.DataFrame:
     return pd.read_csv(ROOT / "experiments" / "results" / f"{name}.csv")
+
+
+def rows(name: str) -> pd.DataFrame:
+    return _read(name).copy()
 
 
 def assert_has(page: str, line: list[str]) -> None:
