@@ -648,3 +648,38 @@ def test_neurons_beside_limits() -> None:
                       _short(digits.log_inverse_loss), cells[1], own[1], "-"])  # fmt: skip
     says(page, "the neurons as a measure are within 0.02 of the limit")
     assert orthants["distance, local limit"] < 0.02
+
+
+def test_local_limits_of_deep_networks_on_digits() -> None:
+    page = "deep-networks.md"
+    network, half, random, contexts = (
+        example("deep", one) for one in ("network", "half-spaces", "random", "contexts")
+    )
+    for one in (network, half, random, contexts):
+        assert (one[[f"severity of start {k}" for k in (1, 2, 3, 4)]] == 0).all()
+
+    def values(one: pd.Series) -> list[str]:
+        found = {f"{one[f'value of start {k}']:.2f}" for k in (1, 2, 3, 4)}
+        assert len(found) == one.n_limits
+        return sorted(found)
+
+    assert values(network) == values(network)[:1] and half.n_limits == 1
+    says(page, f"bound {network.lower_bound:.3f}, all four starts at local optima of value "
+         f"{network.best_local_value:.3f}, one limit", "bound / limit "
+         f"{network.lower_bound / network.best_local_value:.3f}", "local limit / network is "
+         f"{network.local_ratio:.5f}", f"gives {100 * network.local_agreement:.1f} % of the",
+         f"path lasso agrees on {100 * network.agreement:.1f} %")  # fmt: skip
+    says(page, f"reach one limit of {half.best_local_value:.3f}, with a bound of "
+         f"{half.lower_bound:.3f}")  # fmt: skip
+    for one, said_ in ((random, "of values"), (contexts, "three, of")):
+        first, second, third = values(one)
+        says(page, f"{said_} {first}, {second} and {third}, with a bound of {one.lower_bound:.2f}")
+    scales = [example("deep", f"lazy, scale {x}") for x in (100, 1000, 10000)]
+    for name, told in {"law_error": "off the kernel's law by", "weight_drift": "weights move by",
+                       "held_out_error": "held-out scores by"}.items():  # fmt: skip
+        says(page, f"{told} {', '.join(_short(one[name], '.1e') for one in scales)}")
+        ratios = [scales[k][name] / scales[k + 1][name] for k in (0, 1)]
+        assert np.allclose(ratios, 10, rtol=0.02)  # "like 1 / alpha"
+    lazy = example("deep", "lazy")
+    assert 0.45 < lazy.departure_weight_drift < 0.55  # "half of its norm"
+    says(page, f"gains {lazy.departure_kernel_ratio:.1f} times the margin per weight moved")
