@@ -522,8 +522,10 @@ def _factor(matrix: Floats) -> tuple[Floats, bool]:
     Raises
     ------
     numpy.linalg.LinAlgError
-        If no ridge helps.
+        If no ridge helps, or the matrix is not finite: multipliers over slacks may overflow.
     """
+    if not np.all(np.isfinite(matrix)):
+        raise np.linalg.LinAlgError("the system is not finite")
     for ridge in RIDGES[:-1]:
         try:
             return _cholesky(matrix, ridge)
