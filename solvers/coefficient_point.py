@@ -254,8 +254,9 @@ def _follow(game: _Game, settings: Settings) -> tuple[_Best, int]:
     widths = [best.width]
     for iteration in range(1, (settings.max_iterations or ITERATIONS) + 1):
         try:
-            point = _advance(game, point)
-        except np.linalg.LinAlgError:
+            with np.errstate(divide="raise", over="raise", invalid="raise"):
+                point = _advance(game, point)
+        except (np.linalg.LinAlgError, FloatingPointError):  # as far as numbers go
             break
         best = _Best.of(game, point, best)
         widths.append(best.width)
@@ -522,10 +523,8 @@ def _factor(matrix: Floats) -> tuple[Floats, bool]:
     Raises
     ------
     numpy.linalg.LinAlgError
-        If no ridge helps, or the matrix is not finite: multipliers over slacks may overflow.
+        If no ridge helps.
     """
-    if not np.all(np.isfinite(matrix)):
-        raise np.linalg.LinAlgError("the system is not finite")
     for ridge in RIDGES[:-1]:
         try:
             return _cholesky(matrix, ridge)
