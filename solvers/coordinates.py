@@ -65,7 +65,7 @@ class ClassCoordinates:
     classes : (K, k) array
         Of coefficients whose class sum is 0, or all.
     inputs : (H, D, q) array
-        Of the inputs behind each gate; H = 1 without gates.
+        Of the inputs behind each gate, of all contexts of a unit; H = 1 without gates.
     """
 
     image: RelativeMargins
@@ -77,9 +77,9 @@ class ClassCoordinates:
         cls, image: RelativeMargins, equalities: Rows | None, *, classes: bool, inputs: bool
     ) -> ClassCoordinates:
         """Choose the bases, each where the norm allows it."""
-        K, D = image.n_classes, image.X.shape[1]
+        K, D = image.shape[-2:]
         own = np.asarray(null_space(np.ones((1, K)))) if classes else np.eye(K)
-        seen = [image.X] if image.Z is None else [image.X * z[:, None] for z in image.Z.T]
+        seen = list(image.behind_gates())
         if not inputs:
             return cls(image, own, np.broadcast_to(np.eye(D), (len(seen), D, D)))
         if equalities is not None:
@@ -101,8 +101,7 @@ class ClassCoordinates:
     @cached_property
     def features(self) -> Floats:
         """(n, H, q) coordinates of the inputs behind each gate."""
-        projected = np.asarray(np.swapaxes(self.image.X @ self.inputs, 0, 1))
-        return projected if self.image.Z is None else self.image.Z[:, :, None] * projected
+        return np.asarray(np.swapaxes(self.image.behind_gates() @ self.inputs, 0, 1))
 
     def lifted(self, b: Floats) -> Floats:
         """Coefficients (..., K, D) of coordinates."""
