@@ -32,6 +32,9 @@ class Coordinates(Map, Protocol):
     def lowered(self, B: Floats) -> Floats:
         """Coordinates of coefficients, or of a stack of them: the transpose of `lifted`."""
 
+    def dense(self) -> Floats:
+        """Matrix (m, size) of the map, multiplied out."""
+
 
 def coordinates_of(image: Map, norm: Norm, equalities: Rows | None = None) -> Coordinates | None:
     """Return the coordinates that are enough for a norm; None where it needs all coefficients.
@@ -133,6 +136,13 @@ class ClassCoordinates:
         """Matrix `A' diag(weights) A` on coordinates."""
         return self.image.gram(weights, self.classes, self.features)
 
+    def dense(self) -> Floats:
+        """Matrix (m, size) of the map: no row is longer than its coordinates."""
+        n, others = np.nonzero(self.image.wrong)
+        own = self.classes[self.image.labels[n]] + self.image.other * self.classes[others]
+        rows = own[:, None, :, None] * self.features[n][:, :, None, :]
+        return np.asarray(rows.reshape(len(n), -1))
+
 
 @dataclass(frozen=True, eq=False)
 class InputCoordinates:
@@ -177,6 +187,10 @@ class InputCoordinates:
     def gram(self, weights: Floats) -> Floats:
         """Matrix `A' diag(weights) A` on coordinates."""
         return self.rows.gram(weights)
+
+    def dense(self) -> Floats:
+        """Matrix (m, size) of the map."""
+        return self.rows.flat
 
 
 def _spans(groups: list[Floats]) -> Floats:
