@@ -188,9 +188,9 @@ class MulticlassLimit(MaxMarginResult):
         stated = JointMargin(self.n_classes, self.norm, self.n_contexts)
         program = stated.margins(X, labels, gates)
         shape = _shape(program, self.n_contexts)
-        if shape != tuple(self.zeta.shape) or len(
-            self.dual
-        ) != program.image.n_rows // (self.n_classes - 1):
+        if shape != tuple(self.zeta.shape) or len(self.dual) != program.image.n_rows // (
+            self.n_classes - 1
+        ):
             raise ValueError(
                 f"`X`, `labels` and `gates` make a program of coefficients {shape}, "
                 f"and the limit has {tuple(self.zeta.shape)} of {len(self.dual)} samples: give the "
