@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import null_space
 
-from .images import Floats, GatedRows, Map, RelativeMargins, Rows, dense_rows
+from .images import Floats, GatedRows, Map, RelativeMargins, Rows, dense_rows, sum_zero_basis
 from .norms import Norm
 
 __all__ = ["ClassCoordinates", "Coordinates", "coordinates_of"]
@@ -78,7 +77,7 @@ class ClassCoordinates:
     ) -> ClassCoordinates:
         """Choose the bases, each where the norm allows it."""
         K, D = image.n_classes, image.X.shape[1]
-        own = np.asarray(null_space(np.ones((1, K)))) if classes else np.eye(K)
+        own = sum_zero_basis(K) if classes else np.eye(K)
         seen = [image.X] if image.Z is None else [image.X * z[:, None] for z in image.Z.T]
         if not inputs:
             return cls(image, own, np.broadcast_to(np.eye(D), (len(seen), D, D)))
@@ -132,7 +131,8 @@ class ClassCoordinates:
 
     def gram(self, weights: Floats) -> Floats:
         """Matrix `A' diag(weights) A` on coordinates."""
-        return self.image.gram(weights, self.classes, self.features)
+        sum_zero = self.classes.shape[1] < len(self.classes)
+        return self.image.gram(weights, self.features, sum_zero=sum_zero)
 
 
 @dataclass(frozen=True, eq=False)
