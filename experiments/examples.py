@@ -143,7 +143,11 @@ def deep() -> Found:
         yield from found
         for number, one in enumerate(report.objects["local_limits"]):
             yield case, f"value of start {number + 1}", one.value
-        yield case, "certified", sum(one.status.severity == 0 for one in report.objects["local_limits"])
+        yield (
+            case,
+            "certified",
+            sum(one.status.severity == 0 for one in report.objects["local_limits"]),
+        )
     report = ib.run("dgn", regime="lazy", n_train=60, hidden_units=20, steps=300)
     for one in report.comparison:
         for name in ("law_error", "held_out_error", "weight_drift"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, Self
@@ -9,11 +10,12 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import matmul
 from .checks import require_array, require_count, require_finite, require_shape
 from .design import GatedDesign
 from .programs import MaxMarginProgram
 
-__all__ = ["GatedRows", "Image", "Map", "RelativeMargins", "Rows", "dense_rows"]
+__all__ = ["GatedRows", "Image", "Map", "RelativeMargins", "Rows", "dense_rows", "sum_zero_basis"]
 
 Floats = NDArray[np.float64]
 
@@ -357,34 +359,33 @@ class RelativeMargins:
         return np.swapaxes(units, 1, 2).reshape(self.shape)
 
     def gram(
-        self, weights: Floats, basis: Floats | None = None, features: Floats | None = None
+        self, weights: Floats, features: Floats | None = None, *, sum_zero: bool = False
     ) -> Floats:
         """Matrix `A' diag(weights) A`: n K products of rows of X, and no matrix of margins.
 
-        With a `basis` (K, k) of the classes, that of the coordinates in it; with `features`
-        (n, H, q), that of coefficients of these in place of the inputs behind each gate.
+        With `features` (n, H, q), that of coefficients of these in place of the inputs behind each
+        gate; with `sum_zero`, of coordinates in `sum_zero_basis` of the classes.
         """
         if features is None:
             features = np.swapaxes(self.behind_gates(), 0, 1)
         n, H, D = features.shape
         features, width, K, w = features.reshape(n, -1), H * D, self.n_classes, self.pairs(weights)
-        matrix = np.zeros((K, width, K, width))
-        # A pair (n, k) is in the blocks of its two classes alone: one product a class and pair.
+        # Sums of a class's rows, weighed by their pairs with each other class: symmetric blocks.
+        parts = np.zeros((K, width, K, width))
         for own in np.unique(self.labels):
             rows, here = features[self.labels == own], w[self.labels == own]
             weighted = (here[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-            parts = (rows.T @ weighted).reshape(width, K, width)
-            matrix[own, :, own] += parts.sum(axis=1)
-            for k in range(K):
-                if k != own:
-                    part = parts[:, k]
-                    matrix[k, :, k] += part
-                    matrix[own, :, k] += self.other * part
-                    matrix[k, :, own] += self.other * part
-        if basis is not None:
-            K = basis.shape[1]
-            matrix = np.tensordot(np.tensordot(basis, matrix, axes=(0, 0)), basis, axes=(2, 0))
-            matrix = np.moveaxis(matrix, 3, 2)
+            parts[own] = matmul(rows.T, weighted).reshape(width, K, width)
+        each = np.arange(K)
+        # The pair (n, k) adds its own block on the diagonal of both classes, and between them.
+        diagonal = parts.sum(axis=0).swapaxes(0, 1) + parts.sum(axis=2)
+        flat = parts.reshape(K * width, K * width)
+        matrix = (flat + flat.T).reshape(K, width, K, width)
+        matrix *= self.other
+        matrix[each, :, each] += diagonal
+        if sum_zero:
+            matrix = _without_class_sum(matrix)
+            K -= 1
         if H == 1:
             return np.asarray(matrix.reshape(K * width, K * width))
         parts = matrix.reshape(K, H, D, K, H, D).transpose(1, 0, 2, 4, 3, 5)
@@ -413,3 +414,29 @@ class RelativeMargins:
             pairs = (columns * pairs[:, None, :, None]).reshape(len(rows), -1)
         group = np.zeros(pairs.shape[1], dtype=np.int64)
         return MaxMarginProgram(GatedDesign(self.X[rows], pairs, group), np.ones(len(rows)))
+
+
+def sum_zero_basis(n_classes: int) -> Floats:
+    """Orthonormal columns (K, K - 1) of sum 0: a reflection that takes the last class to all alike.
+
+    Parameters
+    ----------
+    n_classes : int
+    """
+    basis = np.eye(n_classes)[:, :-1] - 1 / (n_classes + math.sqrt(n_classes))
+    basis[-1] = -1 / math.sqrt(n_classes)
+    return np.asarray(basis)
+
+
+def _without_class_sum(matrix: Floats) -> Floats:
+    """Turn a matrix (K, q, K, q) whose blocks sum to 0 over classes to `sum_zero_basis`.
+
+    Up to a multiple of all classes together, which such a matrix takes to 0, a column of the basis
+    is a class and `share` times the last one.
+    """
+    K = len(matrix)
+    share = 1 / (K + math.sqrt(K)) - 1 / math.sqrt(K)
+    side = share * matrix[-1, :, :-1] + share**2 * matrix[-1, :, -1:]
+    turned = matrix[:-1, :, :-1] + share * matrix[:-1, :, -1:]
+    turned += side
+    return np.asarray(turned)

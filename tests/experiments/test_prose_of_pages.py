@@ -64,7 +64,9 @@ def test_exits_with_their_trunk() -> None:
         assert_has(HEADS, cells)
     sure = rows("exit_heads_sureness").query("method == 'annealed'")
     says(HEADS, f"its tempered confidence ends at {sure.tempered.iloc[-1]:.2f}")
-    says(HEADS, "the teacher is surer than 0.5")  # line 12 of the algorithm, which holds in the rows
+    says(
+        HEADS, "the teacher is surer than 0.5"
+    )  # line 12 of the algorithm, which holds in the rows
     before, after = sure.temperature[:-1], sure.temperature[1:]
     assert (after.to_numpy() >= before.to_numpy()).all()
 
@@ -392,7 +394,9 @@ def test_which_optima_relu_networks_reach_in_words() -> None:
         cells.append(f"{one.min():.1f} to {one.max():.1f} %")
     says("relu.md", f"from 0.01 to 1 the optima are {cells[0].removesuffix(' %')} %, {cells[1]} "
          f"and {cells[2]} above, as those of 0.3 are")  # fmt: skip
-    batches = {size: above[(frame.trainer == "constant") & (frame.batch == size)] for size in (5, 1)}
+    batches = {
+        size: above[(frame.trainer == "constant") & (frame.batch == size)] for size in (5, 1)
+    }
     whole = above[(frame.trainer == "constant") & ~frame.batch.isin([5, 1])]
     says("relu.md", f"of 5 samples {batches[5].min():.2f} to {batches[5].max():.1f} % above the "
          f"least, of all {whole.min():.2f} to {whole.max():.1f} %, of single ones up to "
@@ -424,7 +428,7 @@ def test_the_best_of_all_widths_in_words() -> None:
 def test_exits_of_convolutions_in_words() -> None:
     page, found = "research/thesis.md", rows("thesis_exits_mnist").dropna(subset="exit")
     means = found.groupby(["labels", "method", "exit"]).budget.mean()
-    gain = (means.xs("semi-supervised", level="method") - means.xs("exit-wise", level="method"))
+    gain = means.xs("semi-supervised", level="method") - means.xs("exit-wise", level="method")
     ten, thirty = (gain[n].loc[2:] for n in (10, 30))
     assert f"{ten.min():.1f}" == f"{ten.max():.1f}"
     says(page, f"{ten.max():.1f} points at 10 labels a class and {thirty.min():.1f} to "
