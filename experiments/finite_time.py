@@ -82,7 +82,7 @@ def own_shares(network: Any, train: ib.Sample, held_out: ib.Sample) -> np.ndarra
     """Held-out scores of the hard-margin machine whose kernel weighs units as the network does."""
     norms = network.unit_norms().detach().numpy()
     weights = np.repeat(norms / norms.sum(), 2)
-    features, new = one_hot(train.gates, 2), one_hot(held_out.gates, 2)
+    features, new = (one_hot(one.required_gates, 2) for one in (train, held_out))
     kernel = (train.X @ train.X.T) * (features * weights @ features.T)
     limit = ib.solve_kernel_svm(kernel, train.y).require()
     return np.asarray(limit.predictor((held_out.X @ train.X.T) * (new * weights @ features.T)))

@@ -59,6 +59,10 @@ a_run = ib.load("runs/y", ib.Report[Literal["gdln"]]).limit.rank
 network = ib.GLN(4, n_units=2, n_contexts=2, init="balanced", device=torch.device("cpu"))
 settings = ib.TrainingSettings(trainer="momentum", loss="exponential", schedule=((20, None),))
 trajectory = ib.train(network, X, y, contexts, settings=settings)
+sample = ib.Sample(X, y, contexts)
+inputs: np.ndarray = sample.X
+on_device: torch.Tensor = ib.Sample(torch.eye(4), y).X
+found = ib.compare(limit, network, sample, ib.Sample(X.tolist(), y, contexts)).margin_ratio
 classifier = ib.estimators.GLNLimitClassifier(solver="cvxpy:ECOS", on_inseparable="raise")
 predictions = classifier.fit(X, y).predict(X)
 rows = ib.sweep("gln", {"seed": [0, 1], "cutoffs": ["median", "axes"]}, out="runs/sweep", steps=10)

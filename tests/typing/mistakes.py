@@ -53,6 +53,10 @@ ib.load("runs/x").limitt  # E: attr-defined
 ib.load("runs/x").limit.gapp  # E: attr-defined
 ib.load("limit.safetensors", ib.limits.GLNLimit).gapp  # E: attr-defined
 
+ib.Sample(X, 3)  # E: call-overload
+ib.Sample(X, y).X.shpae  # E: attr-defined
+ib.Sample(X, y).gates.shape  # E: union-attr
+
 ib.TrainingSettings(trainer="annealled")  # E: arg-type
 ib.TrainingSettings(loss="logstic")  # E: arg-type
 ib.HyperplaneContexts(cutoffs="medain")  # E: arg-type
