@@ -181,8 +181,7 @@ def neurons() -> Found:
     for case, model, columns, options in (
         ("orthosep", "orthosep", "log_inverse_loss neuron_distance n_networks",
          {"hidden_units": 20, "n_train": 60, "starts": 3}),
-        ("orthants", "relu", f"{relu} zeta_cosine", {**same, "data": "orthants", "starts": 3}),
-        ("quadrants", "relu", relu, {**same, "data": "quadrants", "starts": 4}),
+        ("orthants", "relu", relu, {**same, "data": "orthants", "starts": 3}),
         ("digits", "relu", "log_inverse_loss neuron_distance", {}),
     ):  # fmt: skip
         report, found = row_of(case, model, columns, **options)

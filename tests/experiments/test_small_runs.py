@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from click.testing import CliRunner
 
 import implicit_bias as ib
 from experiments import (
@@ -16,6 +17,7 @@ from experiments import (
     coverage_runs,
     deep_limits,
     descent,
+    examples,
     finite_time,
     kernel_speed,
     limits,
@@ -156,3 +158,24 @@ def test_exchanged_classes_mirror_units_of_erf_and_sigmoid_and_not_rectified_one
         assert (abs(loss - of_other) < 1e-9) == same
     assert activations.fast_share(np.cos(2 * np.pi * np.arange(40) / 10)) < 1e-20
     assert activations.fast_share((-1.0) ** np.arange(40)) == pytest.approx(1)
+
+
+def test_examples_that_are_run_again_replace_their_rows(monkeypatch, tmp_path) -> None:
+    found = {"one": [("a", "x", 1.0), ("b", "x", 2.0)], "other": [("a", "y", 3.0)]}
+    functions = {name: lambda name=name: iter(found[name]) for name in found}
+    monkeypatch.setattr(examples, "EXAMPLES", functions)
+    for name in ("one", "other", "one"):
+        done = CliRunner().invoke(examples.main, ["--only", name, "--out", str(tmp_path / "x.csv")])
+        assert done.exit_code == 0, done.output
+        found["one"] = [("a", "x", 5.0)]
+    table = pd.read_csv(tmp_path / "x.csv").set_index(["example", "case", "quantity"]).value
+    assert table.to_dict() == {("other", "a", "y"): 3.0, ("one", "a", "x"): 5.0}
+
+
+def test_an_example_has_the_columns_of_its_row() -> None:
+    report, values = examples.row_of("few", "linear", "objective gap kkt_residual",
+                                     n_train=30, n_val=30, steps=0)  # fmt: skip
+    case, names, numbers = zip(*values, strict=True)
+    assert set(case) == {"few"} and names == ("objective", "gap", "kkt_residual")
+    assert numbers[0] == report.limit.objective and numbers[1] < 1e-8
+    assert np.isnan(numbers[2])  # nothing was trained
