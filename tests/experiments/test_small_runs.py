@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,6 +27,7 @@ from experiments import (
     relu_speed,
     step_cost,
     sweeps,
+    tables,
 )
 from implicit_bias.sweeps import read_rows
 from tests.experiments.test_tables_of_pages import rows
@@ -161,15 +163,29 @@ def test_exchanged_classes_mirror_units_of_erf_and_sigmoid_and_not_rectified_one
 
 
 def test_examples_that_are_run_again_replace_their_rows(monkeypatch, tmp_path) -> None:
-    found = {"one": [("a", "x", 1.0), ("b", "x", 2.0)], "other": [("a", "y", 3.0)]}
-    functions = {name: lambda name=name: iter(found[name]) for name in found}
-    monkeypatch.setattr(examples, "EXAMPLES", functions)
-    for name in ("one", "other", "one"):
-        done = CliRunner().invoke(examples.main, ["--only", name, "--out", str(tmp_path / "x.csv")])
+    out, value = tmp_path / "x.csv", 1.0
+    for name in ("classes", "penalties"):
+        monkeypatch.setitem(examples.EXAMPLES, name, lambda: iter([("a", "x", value)]))
+    for name, value in (("classes", 1.0), ("penalties", 3.0), ("classes", 5.0)):
+        done = CliRunner().invoke(examples.main, ["--only", name, "--out", str(out)])
         assert done.exit_code == 0, done.output
-        found["one"] = [("a", "x", 5.0)]
-    table = pd.read_csv(tmp_path / "x.csv").set_index(["example", "case", "quantity"]).value
-    assert table.to_dict() == {("other", "a", "y"): 3.0, ("one", "a", "x"): 5.0}
+    table = pd.read_csv(out).set_index(["example", "case", "quantity"]).value
+    assert table.to_dict() == {("penalties", "a", "x"): 3.0, ("classes", "a", "x"): 5.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "size"), [([], 1), (["--full"], 5), (["--full", "--seeds", "2"], 2)]
+)
+def test_sizes_are_small_and_those_of_the_source_with_full(given, size) -> None:
+    seen = []
+
+    @click.command()
+    @tables.sizes(seeds=(1, 5))
+    def main(seeds: int) -> None:
+        seen.append(seeds)
+
+    assert CliRunner().invoke(main, given).exit_code == 0 and seen == [size]
+    assert CliRunner().invoke(main, ["--seeds", "0"]).exit_code == 2
 
 
 def test_an_example_has_the_columns_of_its_row() -> None:
