@@ -163,10 +163,9 @@ def test_exchanged_classes_mirror_units_of_erf_and_sigmoid_and_not_rectified_one
 
 
 def test_examples_that_are_run_again_replace_their_rows(monkeypatch, tmp_path) -> None:
-    out, value = tmp_path / "x.csv", 1.0
-    for name in ("classes", "penalties"):
-        monkeypatch.setitem(examples.EXAMPLES, name, lambda: iter([("a", "x", value)]))
+    out = tmp_path / "x.csv"
     for name, value in (("classes", 1.0), ("penalties", 3.0), ("classes", 5.0)):
+        monkeypatch.setitem(examples.EXAMPLES, name, lambda v=value: iter([("a", "x", v)]))
         done = CliRunner().invoke(examples.main, ["--only", name, "--out", str(out)])
         assert done.exit_code == 0, done.output
     table = pd.read_csv(out).set_index(["example", "case", "quantity"]).value
