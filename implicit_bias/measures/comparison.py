@@ -280,7 +280,10 @@ def compare(
 
 @door()
 def measure_network(
-    network: torch.nn.Module, train: Sample[Any], held_out: Sample[Any], kkt: KKTDistance | None = None
+    network: torch.nn.Module,
+    train: Sample[Any],
+    held_out: Sample[Any],
+    kkt: KKTDistance | None = None,
 ) -> NetworkState:
     """Measure margins, norms and accuracies of a network.
 

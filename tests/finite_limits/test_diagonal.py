@@ -161,7 +161,9 @@ def test_a_start_that_has_the_margins_or_the_targets_is_the_limit(depth) -> None
         limit = solve_diagonal(features, targets, *start, depth=depth, **options).require()
         np.testing.assert_allclose(limit.zeta, limit.start, rtol=1e-12)
         assert np.abs(limit.dual).max() < 1e-12
-    assert solve_diagonal(features, y, *start, depth=depth, margin=9.0).certificate.divergence > 1e-3
+    assert (
+        solve_diagonal(features, y, *start, depth=depth, margin=9.0).certificate.divergence > 1e-3
+    )
 
 
 def test_margins_that_cannot_be_had_are_proved_so() -> None:

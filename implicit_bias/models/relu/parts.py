@@ -39,7 +39,11 @@ def frelu(options: FReLUOptions) -> Parts:
         from ...networks.copied import CopiedUnits
         from ...networks.frelu import FReLU
 
-        n_inputs, n_gates, copies = sample.X.shape[1], sample.required_gates.shape[1], n_outputs(sample)
+        n_inputs, n_gates, copies = (
+            sample.X.shape[1],
+            sample.required_gates.shape[1],
+            n_outputs(sample),
+        )
         units = FReLU(n_inputs, n_gates * copies, n_outputs=copies, **start(options, seed))
         return CopiedUnits(units, copies)
 
