@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, Self
@@ -9,11 +10,12 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import matmul
 from .checks import require_array, require_count, require_finite, require_shape
 from .design import GatedDesign
 from .programs import MaxMarginProgram
 
-__all__ = ["GatedRows", "Image", "Map", "RelativeMargins", "Rows", "dense_rows"]
+__all__ = ["GatedRows", "Image", "Map", "RelativeMargins", "Rows", "dense_rows", "sum_zero_basis"]
 
 Floats = NDArray[np.float64]
 
@@ -227,11 +229,15 @@ class RelativeMargins:
         K, at least 2.
     Z : (n, H) float64 array, optional
         Gates: coefficients are then (H, K, D), without them (K, D).
+    n_contexts : int
+        C, by default 1: consecutive columns of `Z`, then (n, H C), that belong to one unit, as
+        one-hot contexts do. Coefficients are (H, K, C D), context by context in each row.
 
     Raises
     ------
     TypeError, ValueError
-        If shapes disagree, values are not finite or a label names no class.
+        If shapes disagree, values are not finite, a label names no class or columns are not so many
+        for each unit.
 
     Examples
     --------
@@ -246,6 +252,7 @@ class RelativeMargins:
     labels: NDArray[np.int64]
     n_classes: int
     Z: Floats | None = None
+    n_contexts: int = 1
     # -1: the score of the other class is taken away. +1: sizes of terms are added up.
     other: float = -1.0
 
@@ -264,12 +271,18 @@ class RelativeMargins:
         if self.Z is not None:
             require_shape("Z", self.Z, (n, self.Z.shape[-1]), "one row per row of X")
             require_finite("Z", self.Z)
+        require_count("n_contexts", self.n_contexts, least=1)
+        columns = 1 if self.Z is None else self.Z.shape[1]
+        if columns % self.n_contexts:
+            raise ValueError(
+                f"`Z` must have {self.n_contexts} columns for each unit, got {columns} in all"
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(K, D), or (H, K, D) behind gates."""
-        own = (self.n_classes, self.X.shape[1])
-        return own if self.Z is None else (self.Z.shape[1], *own)
+        """(K, D), or (H, K, C D) behind gates."""
+        own = (self.n_classes, self.n_contexts * self.X.shape[1])
+        return own if self.Z is None else (self.Z.shape[1] // self.n_contexts, *own)
 
     @property
     def n_rows(self) -> int:
@@ -297,6 +310,7 @@ class RelativeMargins:
         """Scores (n, K) of all classes."""
         if self.Z is None:
             return self.X @ B.T
+        B = self._by_column(B)
         return np.asarray(sum(self.Z[:, h, None] * (self.X @ B[h].T) for h in range(len(B))))
 
     def scores(self, B: Floats) -> Floats:
@@ -320,38 +334,58 @@ class RelativeMargins:
         C = self.class_weights(lam)
         if self.Z is None:
             return C.T @ self.X
-        return np.stack([(C * z[:, None]).T @ self.X for z in self.Z.T])
+        return self._by_unit(np.stack([(C * z[:, None]).T @ self.X for z in self.Z.T]))
+
+    def behind_gates(self) -> Floats:
+        """Inputs as each unit has them: (H, n, C D), the sample's own in its columns of Z."""
+        if self.Z is None:
+            return self.X[None]
+        Z = self.Z.reshape(len(self.X), -1, self.n_contexts)
+        seen = np.swapaxes(Z, 0, 1)[:, :, :, None] * self.X[:, None, :]
+        return np.asarray(seen.reshape(*seen.shape[:2], -1))
+
+    def _by_column(self, B: Floats) -> Floats:
+        """Write coefficients (H, K, C D) as a matrix (K, D) a column of Z."""
+        if self.n_contexts == 1:
+            return B
+        units = B.reshape(len(B), self.n_classes, self.n_contexts, -1)
+        return np.swapaxes(units, 1, 2).reshape(-1, self.n_classes, self.X.shape[1])
+
+    def _by_unit(self, columns: Floats) -> Floats:
+        """Write a matrix (K, D) a column of Z as coefficients (H, K, C D)."""
+        if self.n_contexts == 1:
+            return columns
+        units = columns.reshape(-1, self.n_contexts, *columns.shape[1:])
+        return np.swapaxes(units, 1, 2).reshape(self.shape)
 
     def gram(
-        self, weights: Floats, basis: Floats | None = None, features: Floats | None = None
+        self, weights: Floats, features: Floats | None = None, *, sum_zero: bool = False
     ) -> Floats:
         """Matrix `A' diag(weights) A`: n K products of rows of X, and no matrix of margins.
 
-        With a `basis` (K, k) of the classes, that of the coordinates in it; with `features`
-        (n, H, q), that of coefficients of these in place of the inputs behind each gate.
+        With `features` (n, H, q), that of coefficients of these in place of the inputs behind each
+        gate; with `sum_zero`, of coordinates in `sum_zero_basis` of the classes.
         """
         if features is None:
-            Z = np.ones((len(self.X), 1)) if self.Z is None else self.Z
-            features = Z[:, :, None] * self.X[:, None, :]
+            features = np.swapaxes(self.behind_gates(), 0, 1)
         n, H, D = features.shape
         features, width, K, w = features.reshape(n, -1), H * D, self.n_classes, self.pairs(weights)
-        matrix = np.zeros((K, width, K, width))
-        # A pair (n, k) is in the blocks of its two classes alone: one product a class and pair.
+        # Sums of a class's rows, weighed by their pairs with each other class: symmetric blocks.
+        parts = np.zeros((K, width, K, width))
         for own in np.unique(self.labels):
             rows, here = features[self.labels == own], w[self.labels == own]
             weighted = (here[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-            parts = (rows.T @ weighted).reshape(width, K, width)
-            matrix[own, :, own] += parts.sum(axis=1)
-            for k in range(K):
-                if k != own:
-                    part = parts[:, k]
-                    matrix[k, :, k] += part
-                    matrix[own, :, k] += self.other * part
-                    matrix[k, :, own] += self.other * part
-        if basis is not None:
-            K = basis.shape[1]
-            matrix = np.tensordot(np.tensordot(basis, matrix, axes=(0, 0)), basis, axes=(2, 0))
-            matrix = np.moveaxis(matrix, 3, 2)
+            parts[own] = matmul(rows.T, weighted).reshape(width, K, width)
+        each = np.arange(K)
+        # The pair (n, k) adds its own block on the diagonal of both classes, and between them.
+        diagonal = parts.sum(axis=0).swapaxes(0, 1) + parts.sum(axis=2)
+        flat = parts.reshape(K * width, K * width)
+        matrix = (flat + flat.T).reshape(K, width, K, width)
+        matrix *= self.other
+        matrix[each, :, each] += diagonal
+        if sum_zero:
+            matrix = _without_class_sum(matrix)
+            K -= 1
         if H == 1:
             return np.asarray(matrix.reshape(K * width, K * width))
         parts = matrix.reshape(K, H, D, K, H, D).transpose(1, 0, 2, 4, 3, 5)
@@ -376,6 +410,33 @@ class RelativeMargins:
         rows, other = np.nonzero(self.wrong)
         pairs = np.eye(K)[self.labels[rows]] + self.other * np.eye(K)[other]
         if self.Z is not None:
-            pairs = (self.Z[rows][:, :, None] * pairs[:, None, :]).reshape(len(rows), -1)
+            columns = self.Z[rows].reshape(len(rows), -1, 1, self.n_contexts)
+            pairs = (columns * pairs[:, None, :, None]).reshape(len(rows), -1)
         group = np.zeros(pairs.shape[1], dtype=np.int64)
         return MaxMarginProgram(GatedDesign(self.X[rows], pairs, group), np.ones(len(rows)))
+
+
+def sum_zero_basis(n_classes: int) -> Floats:
+    """Orthonormal columns (K, K - 1) of sum 0: a reflection that takes the last class to all alike.
+
+    Parameters
+    ----------
+    n_classes : int
+    """
+    basis = np.eye(n_classes)[:, :-1] - 1 / (n_classes + math.sqrt(n_classes))
+    basis[-1] = -1 / math.sqrt(n_classes)
+    return np.asarray(basis)
+
+
+def _without_class_sum(matrix: Floats) -> Floats:
+    """Turn a matrix (K, q, K, q) whose blocks sum to 0 over classes to `sum_zero_basis`.
+
+    Up to a multiple of all classes together, which such a matrix takes to 0, a column of the basis
+    is a class and `share` times the last one.
+    """
+    K = len(matrix)
+    share = 1 / (K + math.sqrt(K)) - 1 / math.sqrt(K)
+    side = share * matrix[-1, :, :-1] + share**2 * matrix[-1, :, -1:]
+    turned = matrix[:-1, :, :-1] + share * matrix[:-1, :, -1:]
+    turned += side
+    return np.asarray(turned)

@@ -73,6 +73,11 @@ class JointParts:
         return self.main.name
 
     @property
+    def n_contexts(self) -> int | None:
+        """Contexts of a unit; None where the program takes gates, as columns of contexts are."""
+        return self.architecture.n_contexts if self.of_classes.gates is None else None
+
+    @property
     def network(self) -> Callable[[Sample, int], torch.nn.Module]:
         """What makes the untrained network of a training sample."""
         return self.of_classes.network
@@ -99,20 +104,22 @@ class JointParts:
             solving["solver"] = solver
         return solve_multiclass_svm(
             sample.X, sample.y.argmax(axis=1), sample.gates,
-            norm=norm or self.main.norm, n_classes=sample.y.shape[1], **solving,
+            norm=norm or self.main.norm, n_classes=sample.y.shape[1], n_contexts=self.n_contexts,
+            **solving,
         )  # fmt: skip
 
     def image(self, sample: Sample) -> RelativeMargins:
         """Return the relative margins of a training sample as a map of the coefficients."""
-        program = JointMargin(sample.y.shape[1], norm=self.main.norm)
-        found = program.margins(sample.X, sample.y.argmax(axis=1), sample.gates).image
+        found = self._program(sample).margins(sample.X, sample.y.argmax(axis=1), sample.gates).image
         assert isinstance(found, RelativeMargins)
         return found
 
     def literal(self, sample: Sample) -> Any:
         """State the program in cvxpy."""
-        program = JointMargin(sample.y.shape[1], norm=self.main.norm)
-        return program.literal(sample.X, sample.y.argmax(axis=1), sample.gates)
+        return self._program(sample).literal(sample.X, sample.y.argmax(axis=1), sample.gates)
+
+    def _program(self, sample: Sample) -> JointMargin:
+        return JointMargin(sample.y.shape[1], self.main.norm, self.n_contexts)
 
 
 @dataclass(frozen=True)

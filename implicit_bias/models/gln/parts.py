@@ -18,6 +18,7 @@ from .l2 import SVML2
 from .shallow import ContextSVMs, context_columns
 
 if TYPE_CHECKING:
+    from ...networks.copied import CopiedUnits
     from ...networks.gln import GLN
     from ...networks.shallow_gln import ColumnGLN, ShallowGLN
     from .model import GLNOptions
@@ -33,6 +34,7 @@ def gln(options: GLNOptions) -> Parts:
         "GLN",
         _contexts(options),
         architecture=Architecture(2, gated=True, n_contexts=options.contexts),
+        joint=ClassNetwork(_deep_of_classes(options)),
         size=_size(options),
     )
 
@@ -93,6 +95,22 @@ def _deep(options: GLNOptions) -> Callable[[Sample, int], GLN]:
 
         inputs = sample.X.shape[1]
         return GLN(inputs, options.hidden_units, options.contexts, **start(options, seed))
+
+    return network
+
+
+def _deep_of_classes(options: GLNOptions) -> Callable[[Sample, int], CopiedUnits]:
+    def network(sample: Sample, seed: int) -> CopiedUnits:
+        """Return an untrained network with a unit a class of the same contexts."""
+        from ...networks.copied import CopiedUnits
+        from ...networks.gln import GLN
+
+        n_inputs, copies = sample.X.shape[1], n_outputs(sample)
+        n_units = sample.gates.shape[1] * copies
+        units = GLN(
+            n_inputs, n_units, options.contexts, n_outputs=copies, **start(options, seed)
+        )  # fmt: skip
+        return CopiedUnits(units, copies)
 
     return network
 
