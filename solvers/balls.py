@@ -337,7 +337,7 @@ class Linearised(Line[Cone]):
 
 
 # Products of s and lam, or of M and Z, are centred within these shares of their goal.
-LEAST, MOST = 0.1, 10.0
+LEAST, MOST = 0.1, 3.0
 
 
 def centred(products: Floats, mu: float) -> Floats:
@@ -392,10 +392,17 @@ def _inverse(matrices: Floats) -> Floats:
     scale = 1 / np.sqrt(diagonal)
     matrices *= scale[:, :, None]
     matrices *= scale[:, None, :]
-    inverse = np.stack([_one_inverse(one) for one in matrices])
+    if matrices.shape[1] < FEW:
+        inverse = symmetric(np.asarray(np.linalg.inv(matrices), dtype=float))
+    else:
+        inverse = np.stack([_one_inverse(one) for one in matrices])
     inverse *= scale[:, :, None]
     inverse *= scale[:, None, :]
     return inverse
+
+
+# Rows of matrices that are better inverted all at once.
+FEW = 32
 
 
 def _one_inverse(matrix: Floats) -> Floats:
