@@ -30,13 +30,14 @@ from .arrays import cholesky_solve, symmetric_product
 from .balls import (
     Blocks,
     Cone,
+    EntryLine,
     Line,
-    Linearised,
     Tilted,
     TiltedLine,
     bordered,
     centred,
     is_largest,
+    linearised,
 )
 from .coordinates import coordinates_of
 from .images import Floats, Map, Rows, dense_rows
@@ -65,7 +66,7 @@ MATRICES = 5
 # With one, nuclear norms under equalities stop at a gap of 2e-8, with three below 1e-8.
 REFINEMENTS = 3
 # A residual of this share of the right-hand side is none.
-RESIDUAL = 1e-10
+RESIDUAL = 1e-9
 # Ridges, in shares of the diagonal of a Newton matrix, tried in this order.
 RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 # Stop once so many iterations have not narrowed the bounds by a tenth.
@@ -305,7 +306,7 @@ def _advance(game: _Game, point: _Point) -> _Point:
     else:
         kind = _MarginSystem if game.in_margins else _System
         system = kind(game, point, point.cone)
-    line: Line[Any] = system.line
+    line: Line[Any] | EntryLine = system.line
     mu = point.mu()
     affine = system.solve(np.zeros_like(point.s), np.zeros_like(line.P))
     lengths = _lengths(game, line, point, affine)
@@ -330,7 +331,9 @@ def _advance(game: _Game, point: _Point) -> _Point:
     return _moved(game, point, step, *(min(1.0, INNER * length) for length in lengths))
 
 
-def _lengths(game: _Game, line: Line[Any], point: _Point, step: _Step) -> tuple[float, float]:
+def _lengths(
+    game: _Game, line: Line[Any] | EntryLine, point: _Point, step: _Step
+) -> tuple[float, float]:
     """Longest steps of the primal and of the dual side; at most so long that INNER is 1."""
     of_M, of_Z = line.longest(step.cone)
     primal, dual = (of_M, of_Z) if game.largest else (of_Z, of_M)
@@ -356,7 +359,7 @@ class _System:
 
     def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
         self.game, self.point, self.cone = game, point, cone
-        self.line = Linearised.at(cone)
+        self.line = linearised(cone)
         blocks = game.blocks
         self.weights = point.lam / point.s
         matrix = game.image.gram(self.weights)
@@ -432,7 +435,7 @@ class _MarginSystem:
 
     def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
         self.game, self.point, self.cone = game, point, cone
-        self.line = Linearised.at(cone)
+        self.line = linearised(cone)
         self.operator = self.line.operator()
         self.m, n_equal = len(point.s), len(game.E)
         self.slopes = np.concatenate([point.s / point.lam, np.zeros(n_equal)])

@@ -289,11 +289,16 @@ class RelativeMargins:
         """(n, K) booleans: pairs of a sample and another class than its own."""
         return np.asarray(self.labels[:, None] != np.arange(self.n_classes))
 
+    @cached_property
+    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Places (m,) of pairs in a flat table (n, K), and (n,) of the own classes."""
+        return np.flatnonzero(self.wrong), np.flatnonzero(~self.wrong)
+
     def pairs(self, rows: Floats) -> Floats:
         """Write values (m,) of pairs as (n, K), zero at the own class."""
-        table = np.zeros(self.wrong.shape)
-        table[self.wrong] = rows
-        return table
+        table = np.zeros(self.wrong.size)
+        table[self.places[0]] = rows
+        return table.reshape(self.wrong.shape)
 
     def class_scores(self, B: Floats) -> Floats:
         """Scores (n, K) of all classes."""
@@ -307,14 +312,14 @@ class RelativeMargins:
 
     def margins_of(self, scores: Floats) -> Floats:
         """Relative margins (m,) of the scores (n, K) of all classes."""
-        own = np.take_along_axis(scores, self.labels[:, None], axis=1)
-        return np.asarray((own + self.other * scores)[self.wrong])
+        pairs, own = self.places
+        flat = scores.ravel()
+        return np.repeat(flat[own], self.n_classes - 1) + self.other * flat[pairs]
 
     def class_weights(self, lam: Floats) -> Floats:
         """Weights C (n, K) of scores: C[n, k] = -lam[n, k], their sum at the own class."""
-        table = self.pairs(lam)
-        C = self.other * table
-        np.put_along_axis(C, self.labels[:, None], table.sum(axis=1, keepdims=True), axis=1)
+        C = self.pairs(self.other * lam)
+        C.ravel()[self.places[1]] = lam.reshape(len(C), -1).sum(axis=1)
         return C
 
     def adjoint(self, lam: Floats) -> Floats:
