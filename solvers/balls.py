@@ -12,22 +12,31 @@ in the place of the first t, of sum 1: see `Tilted`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
+from scipy.linalg import lapack
 
+from .arrays import mirror_lower
 from .images import Floats
 from .norms import Norm, blocks_of
-from .step_length import longest_in_cone, symmetric
+from .step_length import longest_step, symmetric
 
 __all__ = [
     "Blocks",
     "Cone",
+    "EntryLine",
+    "Line",
     "Linearised",
     "Tilted",
     "TiltedLine",
     "bordered",
+    "centred",
     "is_largest",
+    "linearised",
     "takes",
 ]
 
@@ -86,12 +95,13 @@ class Blocks:
         values[self.place] = stack
         return values
 
-    def matrix(self, per_block: Floats) -> Floats:
-        """Matrix (size, size) of matrices (b, p q, p q) of blocks."""
+    def add(self, per_block: Floats, matrix: Floats) -> None:
+        """Add matrices (b, p q, p q) of blocks to a matrix (size, size)."""
         index = self.place.reshape(len(self.place), -1)
-        values = np.zeros((self.size, self.size))
-        values[index[:, :, None], index[:, None, :]] = per_block
-        return values
+        if len(index) == 1 and np.array_equal(index[0], np.arange(self.size)):
+            matrix += per_block[0]
+        else:
+            matrix[index[:, :, None], index[:, None, :]] += per_block
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +137,6 @@ class Cone:
         return replace(
             self, C=self.C + primal * by.C, t=self.t + primal * by.t, Z=self.Z + dual * by.Z
         )
-
-    def longest(self, by: Cone) -> tuple[float, float]:
-        """Longest steps that leave M, and Z, positive semidefinite."""
-        return longest_in_cone(self.M, bordered(by.C, by.t)), longest_in_cone(self.Z, by.Z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,10 +180,6 @@ class Tilted:
             self, C=self.C + primal * by.C, t=self.t + primal * by.t, Z=self.Z + dual * by.Z
         )
 
-    def longest(self, by: Tilted) -> tuple[float, float]:
-        """Longest steps that leave M, and Z, positive semidefinite."""
-        return longest_in_cone(self.M, by.M), longest_in_cone(self.Z, by.Z)
-
     def value(self) -> float:
         """Upper bound of the norm of C, by t."""
         rows = self.C[0] / np.sqrt(self.t)[:, None]
@@ -189,84 +191,125 @@ class Tilted:
         return float(diagonal[:p].max() + diagonal[p:].sum())
 
 
-@dataclass(frozen=True, eq=False)
-class TiltedLine:
-    """A tilted cone's complementarity M Z = mu I, linearised at a point as `Linearised` is."""
+C = TypeVar("C", Cone, Tilted)
 
-    cone: Tilted
-    P: Floats
+
+@dataclass(frozen=True, eq=False)
+class Line(Generic[C]):
+    """A cone's complementarity M Z = mu I, linearised at a point (HKM direction).
+
+    Z + dZ = target - sym(P dM Z),    target = mu P - correction,    P = M^-1
+
+    Attributes
+    ----------
+    cone : Cone or Tilted
+    F, root : (b, p + q, p + q) arrays
+        F M F' = I, and the inverse of F.
+    """
+
+    cone: C
+    F: Floats
+    root: Floats
+
+    @cached_property
+    def P(self) -> Floats:
+        """Inverse of M."""
+        return np.asarray(np.swapaxes(self.F, 1, 2) @ self.F)
+
+    @cached_property
+    def G(self) -> Floats:
+        """Matrices with G Z G' = I."""
+        return np.asarray(np.linalg.inv(np.linalg.cholesky(self.cone.Z)))
+
+    def multiplier_step(self, dM: Floats, target: Floats) -> Floats:
+        """Step dZ of the multiplier at a step dM."""
+        return target - self.cone.Z - self._product(dM, self.cone.Z)
+
+    def correction(self, step: C) -> Floats:
+        """Second-order term of Mehrotra's corrector at a predicted step."""
+        return self._product(step.M, step.Z)
+
+    def longest(self, step: C) -> tuple[float, float]:
+        """Longest steps that leave M, and Z, positive semidefinite."""
+        return _longest(self.F, step.M), _longest(self.G, step.Z)
+
+    def centring(self, step: C, lengths: tuple[float, float], mu: float) -> Floats:
+        """What to add to the target so that a step of `lengths` in M and Z ends closer to `mu`.
+
+        It moves the eigenvalues of the product towards the bounds of `centred`.
+        """
+        F, root = self.F, self.root
+        scaled = np.eye(F.shape[1]) + lengths[0] * (F @ step.M @ np.swapaxes(F, 1, 2))
+        Z = np.swapaxes(root, 1, 2) @ (self.cone.Z + lengths[1] * step.Z) @ root
+        w, Q = np.linalg.eigh(symmetric(scaled @ Z))
+        Q = np.swapaxes(F, 1, 2) @ Q
+        return np.asarray((Q * centred(w, mu)[:, None, :]) @ np.swapaxes(Q, 1, 2))
+
+    def _product(self, dM: Floats, Z: Floats) -> Floats:
+        return symmetric(self.P @ dM @ Z)
+
+
+class TiltedLine(Line[Tilted]):
+    """A tilted cone's complementarity."""
 
     @classmethod
     def at(cls, cone: Tilted) -> TiltedLine:
         """Linearise at a point: M is that of diag(t)^(-1/2) C at radius 1, scaled."""
         root = 1 / np.sqrt(cone.t)
-        even = Cone(cone.C * root[:, None], 1.0, cone.Z)
+        even = Linearised.at(Cone(cone.C * root[:, None], 1.0, cone.Z))
         scale = np.concatenate([root, np.ones(cone.C.shape[2])])
-        return cls(cone, Linearised.at(even).P * scale[:, None] * scale)
+        return cls(cone, even.F * scale, even.root / scale[:, None])
 
     def operator(self) -> Floats:
         """Matrix (p q + p, p q + p) of `(dC, dt) -> ((P dM Z + Z dM P)_12, diag (P dM Z)_11)`."""
         _, p, q = self.cone.C.shape
-        P, Z = self.P[0], self.cone.Z[0]
-        P11, P12, P22 = P[:p, :p], P[:p, p:], P[p:, p:]
-        Z11, Z12, Z22 = Z[:p, :p], Z[:p, p:], Z[p:, p:]
+        P, Z = self.P, self.cone.Z
+        P11, P12, Z11, Z12 = P[0, :p, :p], P[0, :p, p:], Z[0, :p, :p], Z[0, :p, p:]
         whole = np.empty((p * q + p, p * q + p))
-        blocks = np.einsum("ik,jl->ijkl", P11, Z22) + np.einsum("ik,jl->ijkl", Z11, P22)
-        blocks += np.einsum("il,kj->ijkl", P12, Z12) + np.einsum("il,kj->ijkl", Z12, P12)
-        whole[: p * q, : p * q] = blocks.reshape(p * q, p * q)
+        whole[: p * q, : p * q] = _between(P, Z, p)[0]
         side = np.einsum("ik,il->ikl", P11, Z12) + np.einsum("il,ik->ikl", P12, Z11)
         whole[p * q :, : p * q] = side.reshape(p, p * q)
         whole[: p * q, p * q :] = whole[p * q :, : p * q].T
         whole[p * q :, p * q :] = P11 * Z11
         return whole
 
-    def target(self, mu: float, correction: Floats | None) -> Floats:
-        """Matrix `mu P - correction`."""
-        return mu * self.P if correction is None else mu * self.P - correction
-
-    def multiplier_step(self, step: Floats, target: Floats) -> Floats:
-        """Step dZ of the multiplier at a step dM."""
-        return target - self.cone.Z - symmetric(self.P @ step @ self.cone.Z)
-
-    def correction(self, step: Tilted) -> Floats:
-        """Second-order term of Mehrotra's corrector at a predicted step."""
-        return symmetric(self.P @ step.M @ step.Z)
-
 
 @dataclass(frozen=True, eq=False)
-class Linearised:
-    """The cone's complementarity M Z = mu I, linearised at a point (HKM direction).
+class Linearised(Line[Cone]):
+    """A cone's complementarity, with what its operator's inverse needs.
 
-    Z + dZ = mu P - sym(P dM Z) - correction,    P = M^-1
+    Attributes
+    ----------
+    U, W : (b, p, p) and (b, q, q) arrays
+        Singular vectors of C.
     """
 
-    cone: Cone
-    P: Floats
-    # Singular vectors of C, and P and Z in their basis: there the blocks of P are diagonal.
     U: Floats
     W: Floats
-    turned: tuple[Floats, Floats]
 
     @classmethod
     def at(cls, cone: Cone) -> Linearised:
-        """Linearise at a point."""
+        """Linearise at a point: eigenvectors of M are pairs of singular vectors of C."""
         p = cone.C.shape[1]
         U, s, W = np.linalg.svd(cone.C, full_matrices=True)
         W = np.swapaxes(W, 1, 2)
-        basis = np.zeros_like(cone.Z)
+        basis, i = np.zeros_like(cone.Z), np.arange(s.shape[1])
         basis[:, :p, :p], basis[:, p:, p:] = U, W
-        turn = np.swapaxes(basis, 1, 2)
-        inverse, i = np.zeros_like(cone.Z), np.arange(s.shape[1])
-        diagonal = np.arange(cone.Z.shape[1])
-        inverse[:, diagonal, diagonal] = 1 / cone.t
-        share = 1 / ((cone.t - s) * (cone.t + s))
-        inverse[:, i, i] = inverse[:, p + i, p + i] = cone.t * share
-        inverse[:, i, p + i] = inverse[:, p + i, i] = -s * share
-        Z = turn @ cone.Z @ basis
-        return cls(cone, basis @ inverse @ turn, U, W, (inverse, (Z + np.swapaxes(Z, 1, 2)) / 2))
+        basis[:, :, i] *= math.sqrt(0.5)
+        basis[:, :, p + i] *= math.sqrt(0.5)
+        plus, minus = basis[:, :, i] + basis[:, :, p + i], basis[:, :, i] - basis[:, :, p + i]
+        basis[:, :, i], basis[:, :, p + i] = plus, minus
+        values = np.full(basis.shape[:2], cone.t)
+        values[:, i], values[:, p + i] = cone.t + s, cone.t - s
+        root = basis * np.sqrt(values)[:, None, :]
+        return cls(cone, np.swapaxes(basis / np.sqrt(values)[:, None, :], 1, 2), root, U, W)
 
-    def operator(self, invert: bool = False) -> Floats:
-        """Matrices (b, p q, p q) of `dC -> (P dM Z + Z dM P)_12`, at fixed t, or their inverses.
+    def operator(self) -> Floats:
+        """Matrices (b, p q, p q) of `dC -> (P dM Z + Z dM P)_12`, at fixed t."""
+        return _between(self.P, self.cone.Z, self.cone.C.shape[1])
+
+    def inverse(self) -> Floats:
+        """Inverses of `operator`, made where the blocks of P are diagonal.
 
         Raises
         ------
@@ -274,19 +317,17 @@ class Linearised:
             If rounding has left one that is not positive definite.
         """
         b, p, q = self.cone.C.shape
-        P, Z = self.turned
-        P11, P12, P22 = P[:, :p, :p], P[:, :p, p:], P[:, p:, p:]
-        Z11, Z12, Z22 = Z[:, :p, :p], Z[:, :p, p:], Z[:, p:, p:]
-        whole = np.einsum("bik,bjl->bijkl", P11, Z22) + np.einsum("bik,bjl->bijkl", Z11, P22)
-        whole += np.einsum("bil,bkj->bijkl", P12, Z12) + np.einsum("bil,bkj->bijkl", Z12, P12)
-        if invert:
-            whole = _inverse(whole.reshape(b, p * q, p * q)).reshape(whole.shape)
+        basis = np.zeros_like(self.cone.Z)
+        basis[:, :p, :p], basis[:, p:, p:] = self.U, self.W
+        turned = self.F @ basis
+        Z = symmetric(np.swapaxes(basis, 1, 2) @ self.cone.Z @ basis)
+        whole = _inverse(_between(np.swapaxes(turned, 1, 2) @ turned, Z, p))
         # Back from the basis of singular vectors, an index at a time.
-        for vectors in (self.U, self.W, self.U, self.W):
-            count = vectors.shape[1]
-            flat = whole.reshape(b, count, -1)
-            whole = np.swapaxes(vectors @ flat, 1, 2)  # the index goes to the end
-        return np.asarray(whole.reshape(b, p * q, p * q))
+        U, W = self.U, self.W
+        whole = U @ whole.reshape(b, p, -1)
+        whole = W[:, None] @ whole.reshape(b, p, q, -1)
+        whole = whole.reshape(b, -1, q) @ np.swapaxes(W, 1, 2)
+        return np.asarray((U[:, None] @ whole.reshape(b, p * q, p, q)).reshape(b, p * q, p * q))
 
     def radial(self) -> tuple[Floats, float]:
         """Upper right of `P Z + Z P`, what dt adds to the operator, and the trace of P Z."""
@@ -296,20 +337,112 @@ class Linearised:
             np.trace(product, axis1=1, axis2=2).sum()
         )
 
-    def target(self, mu: float, correction: Floats | None) -> Floats:
-        """Matrices `mu P - correction`."""
-        return mu * self.P if correction is None else mu * self.P - correction
 
-    def multiplier_step(self, dC: Floats, dt: float, target: Floats) -> Floats:
-        """Step dZ of the multiplier."""
-        return target - self.cone.Z - self._product(bordered(dC, dt), self.cone.Z)
+@dataclass(frozen=True, eq=False)
+class EntryLine:
+    """What `Linearised` is, for blocks of one entry: all their matrices have the same eigenvectors.
+
+    Attributes
+    ----------
+    M, Z : (b, 2) arrays
+        Eigenvalues at (1, 1) and at (1, -1).
+    """
+
+    M: Floats
+    Z: Floats
+
+    @classmethod
+    def at(cls, cone: Cone) -> EntryLine:
+        """Linearise at a point."""
+        return cls(_eigenvalues(cone.M), _eigenvalues(cone.Z))
+
+    @property
+    def P(self) -> Floats:
+        """Inverses of M."""
+        return _of_eigenvalues(1 / self.M)
+
+    def multiplier_step(self, dM: Floats, target: Floats) -> Floats:
+        """Step dZ of the multiplier at a step dM."""
+        return target - _of_eigenvalues(self.Z + _eigenvalues(dM) * self.Z / self.M)
 
     def correction(self, step: Cone) -> Floats:
         """Second-order term of Mehrotra's corrector at a predicted step."""
-        return self._product(bordered(step.C, step.t), step.Z)
+        return _of_eigenvalues(_eigenvalues(step.M) * _eigenvalues(step.Z) / self.M)
 
-    def _product(self, dM: Floats, Z: Floats) -> Floats:
-        return symmetric(self.P @ dM @ Z)
+    def longest(self, step: Cone) -> tuple[float, float]:
+        """Longest steps that leave M, and Z, positive semidefinite."""
+        of_M = longest_step(self.M.ravel(), _eigenvalues(step.M).ravel())
+        return of_M, longest_step(self.Z.ravel(), _eigenvalues(step.Z).ravel())
+
+    def centring(self, step: Cone, lengths: tuple[float, float], mu: float) -> Floats:
+        """What to add to the target so that a step of `lengths` in M and Z ends closer to `mu`."""
+        M = self.M + lengths[0] * _eigenvalues(step.M)
+        Z = self.Z + lengths[1] * _eigenvalues(step.Z)
+        return _of_eigenvalues(centred(M * Z, mu) / self.M)
+
+    def operator(self) -> Floats:
+        """Numbers (b, 1, 1) by which dC is multiplied, at fixed t."""
+        return np.asarray((self.Z / self.M).sum(axis=1)[:, None, None])
+
+    def inverse(self) -> Floats:
+        """Inverses of `operator`."""
+        return np.asarray(1 / self.operator())
+
+    def radial(self) -> tuple[Floats, float]:
+        """What dt adds to the operator, and the trace of P Z."""
+        product = self.Z / self.M
+        return (product[:, 0] - product[:, 1])[:, None, None], float(product.sum())
+
+
+def linearised(cone: Cone) -> Linearised | EntryLine:
+    """Linearise the complementarity of a cone at a point."""
+    return EntryLine.at(cone) if cone.C.shape[1:] == (1, 1) else Linearised.at(cone)
+
+
+def _eigenvalues(matrices: Floats) -> Floats:
+    """Eigenvalues (b, 2) of [[a, c], [c, a]]."""
+    a, c = matrices[:, 0, 0], matrices[:, 0, 1]
+    return np.stack([a + c, a - c], axis=1)
+
+
+def _of_eigenvalues(values: Floats) -> Floats:
+    """Matrices (b, 2, 2) of eigenvalues at (1, 1) and (1, -1)."""
+    mean, half = (values[:, 0] + values[:, 1]) / 2, (values[:, 0] - values[:, 1]) / 2
+    return np.stack([mean, half, half, mean], axis=1).reshape(-1, 2, 2)
+
+
+# Products of s and lam, or of M and Z, are centred within these shares of their goal.
+LEAST, MOST = 0.1, 3.0
+
+
+def centred(products: Floats, mu: float) -> Floats:
+    """By how much products are to move to be within bounds about `mu`; never far down."""
+    moved = np.clip(products, LEAST * mu, MOST * mu) - products
+    return np.asarray(np.maximum(moved, -MOST * mu))
+
+
+def _longest(F: Floats, step: Floats) -> float:
+    """Longest step that leaves matrices with F M F' = I positive semidefinite."""
+    scaled = symmetric(F @ step @ np.swapaxes(F, 1, 2))
+    least = float(np.linalg.eigvalsh(scaled).min())
+    return math.inf if least >= 0 else -1 / least
+
+
+def _between(P: Floats, Z: Floats, p: int) -> Floats:
+    """Matrices (b, p q, p q) of `dC -> (P dM Z + Z dM P)_12`, dC in the upper right of dM."""
+    P11, P12, P22 = P[:, :p, :p], P[:, :p, p:], P[:, p:, p:]
+    Z11, Z12, Z22 = Z[:, :p, :p], Z[:, :p, p:], Z[:, p:, p:]
+    b, _, q = P12.shape
+    whole = np.empty((b, p, q, p, q))
+    for i in range(p):
+        for k in range(i + 1):
+            block = P11[:, i, k, None, None] * Z22
+            block += Z11[:, i, k, None, None] * P22
+            block += Z12[:, k, :, None] * P12[:, i, None, :]
+            block += P12[:, k, :, None] * Z12[:, i, None, :]
+            whole[:, i, :, k] = block
+            whole[:, k, :, i] = np.swapaxes(block, 1, 2)
+    return whole.reshape(b, p * q, p * q)
 
 
 def bordered(C: Floats, t: float) -> Floats:
@@ -323,11 +456,29 @@ def bordered(C: Floats, t: float) -> Floats:
 
 
 def _inverse(matrices: Floats) -> Floats:
-    """Inverses of symmetric positive definite matrices, scaled to a diagonal of ones."""
+    """Inverses of symmetric positive definite matrices (b, n, n)."""
     diagonal = np.diagonal(matrices, axis1=1, axis2=2)
     if not np.all(diagonal > 0):
         raise np.linalg.LinAlgError("a diagonal entry is not positive")
     scale = 1 / np.sqrt(diagonal)
-    scaled = matrices * scale[:, :, None] * scale[:, None, :]
-    inverse = np.linalg.inv(symmetric(scaled))
-    return symmetric(np.asarray(inverse, dtype=float)) * scale[:, :, None] * scale[:, None, :]
+    matrices *= scale[:, :, None]
+    matrices *= scale[:, None, :]
+    if matrices.shape[1] < FEW:
+        inverse = symmetric(np.asarray(np.linalg.inv(matrices), dtype=float))
+    else:
+        inverse = np.stack([_one_inverse(one) for one in matrices])
+    inverse *= scale[:, :, None]
+    inverse *= scale[:, None, :]
+    return inverse
+
+
+# Rows of matrices that are better inverted all at once.
+FEW = 32
+
+
+def _one_inverse(matrix: Floats) -> Floats:
+    """Inverse of a symmetric matrix, by Cholesky unless rounding has left it indefinite."""
+    factor, failed = lapack.dpotrf(matrix.T, lower=1)
+    if failed == 0:
+        return mirror_lower(lapack.dpotri(factor, lower=1, overwrite_c=1)[0])
+    return symmetric(np.asarray(np.linalg.inv(matrix), dtype=float))

@@ -21,11 +21,24 @@ import math
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag, cho_factor, cho_solve
+from scipy.linalg import block_diag, lapack
 
-from .balls import Blocks, Cone, Linearised, Tilted, TiltedLine, bordered, is_largest
+from .arrays import cholesky_solve, symmetric_product
+from .balls import (
+    Blocks,
+    Cone,
+    EntryLine,
+    Line,
+    Tilted,
+    TiltedLine,
+    bordered,
+    centred,
+    is_largest,
+    linearised,
+)
 from .coordinates import coordinates_of
 from .images import Floats, Map, Rows, dense_rows
 from .memory import require_memory
@@ -40,13 +53,21 @@ log = logging.getLogger(__name__)
 ITERATIONS = 100
 # Share of the longest step that is taken.
 INNER = 0.95
+# Correctors that centre, how much longer a step each aims at, and what share of that is a gain.
+CORRECTORS = 2
+FURTHER = 0.3
+GAIN = 0.1
+# Steps that need no corrector.
+ENOUGH = 0.95
 # Margins that are few however many coefficients there are.
 FEW = 300
 # Matrices of the coefficients that are held at once.
 MATRICES = 5
 # With one, nuclear norms under equalities stop at a gap of 2e-8, with three below 1e-8.
 REFINEMENTS = 3
-# Ridges of a Newton matrix with a diagonal of ones, tried in this order.
+# A residual of this share of the right-hand side is none.
+RESIDUAL = 1e-9
+# Ridges, in shares of the diagonal of a Newton matrix, tried in this order.
 RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 # Stop once so many iterations have not narrowed the bounds by a tenth.
 PATIENCE = 6
@@ -99,6 +120,7 @@ class _Game:
         self.blocks = Blocks.of(norm, image.shape)
         self.largest = is_largest(norm)
         self._require_memory()
+        self._room: Floats | None = None
         # Orthonormal rows of the span of E, and columns of its zeros.
         self.E, self.Q = np.zeros((0, self.blocks.size)), None
         if equalities is not None:
@@ -134,6 +156,12 @@ class _Game:
         if self.coordinates is not None:
             return np.concatenate([self.coordinates.dense(), self.E])
         return np.concatenate([dense_rows(self.program.image), self.E])
+
+    def room(self, n: int) -> Floats:
+        """Room for a factor (n, n), the same at every iteration: new memory would cost as much."""
+        if self._room is None or len(self._room) != n:
+            self._room = np.empty((n, n), order="F")
+        return self._room
 
     def lifted(self, B: Floats) -> Floats:
         """Coefficients in the shape of the program's image."""
@@ -262,8 +290,9 @@ def _follow(game: _Game, settings: Settings) -> tuple[_Best, int]:
     widths = [best.width]
     for iteration in range(1, (settings.max_iterations or ITERATIONS) + 1):
         try:
-            point = _advance(game, point)
-        except np.linalg.LinAlgError:
+            with np.errstate(divide="raise", over="raise", invalid="raise"):
+                point = _advance(game, point)
+        except (np.linalg.LinAlgError, FloatingPointError):  # as far as numbers go
             break
         best = _Best.of(game, point, best)
         widths.append(best.width)
@@ -279,29 +308,47 @@ def _follow(game: _Game, settings: Settings) -> tuple[_Best, int]:
 
 
 def _advance(game: _Game, point: _Point) -> _Point:
-    """Predict, correct, and step."""
+    """Predict, correct, centre, and step."""
     system: _System | _MarginSystem | _TiltedSystem
     if isinstance(point.cone, Tilted):
         system = _TiltedSystem(game, point, point.cone)
     else:
         kind = _MarginSystem if game.in_margins else _System
         system = kind(game, point, point.cone)
+    line: Line[Any] | EntryLine = system.line
     mu = point.mu()
-    affine = system.solve(0.0, None)
-    primal, dual = _lengths(point, affine, 1.0, game.largest)
-    trial = _moved(game, point, affine, primal, dual)
-    sigma = min(max(trial.mu() / mu, 0.0), 1.0) ** 3
-    step = system.solve(sigma * mu, affine)
-    return _moved(game, point, step, *_lengths(point, step, INNER, game.largest))
+    affine = system.solve(np.zeros_like(point.s), np.zeros_like(line.P))
+    lengths = _lengths(game, line, point, affine)
+    trial = _moved(game, point, affine, *(min(1.0, length) for length in lengths))
+    goal = mu * min(max(trial.mu() / mu, 0.0), 1.0) ** 3
+    wanted = goal - affine.ds * affine.dlam
+    target = goal * line.P - line.correction(affine.cone)
+    step = system.solve(wanted, target)
+    lengths = _lengths(game, line, point, step)
+    for _ in range(CORRECTORS):
+        if min(lengths) > ENOUGH:
+            break
+        aims = tuple(min(1.0, length + FURTHER) for length in lengths)
+        products = (point.s + aims[0] * step.ds) * (point.lam + aims[1] * step.dlam)
+        wanted = wanted + centred(products, goal)
+        target = target + line.centring(step.cone, aims if game.largest else aims[::-1], goal)
+        again = system.solve(wanted, target)
+        reached = _lengths(game, line, point, again)
+        if sum(reached) < sum(lengths) + GAIN * FURTHER:
+            break
+        step, lengths = again, reached
+    return _moved(game, point, step, *(min(1.0, INNER * length) for length in lengths))
 
 
-def _lengths(point: _Point, step: _Step, share: float, largest: bool) -> tuple[float, float]:
-    """Steps of the primal and of the dual side."""
-    of_M, of_Z = point.cone.longest(step.cone)  # type: ignore[arg-type]
-    primal, dual = (of_M, of_Z) if largest else (of_Z, of_M)
+def _lengths(
+    game: _Game, line: Line[Any] | EntryLine, point: _Point, step: _Step
+) -> tuple[float, float]:
+    """Longest steps of the primal and of the dual side; at most so long that INNER is 1."""
+    of_M, of_Z = line.longest(step.cone)
+    primal, dual = (of_M, of_Z) if game.largest else (of_Z, of_M)
     primal = min(primal, longest_step(point.s, step.ds))
     dual = min(dual, longest_step(point.lam, step.dlam))
-    return min(1.0, share * primal), min(1.0, share * dual)
+    return min(1 / INNER, primal), min(1 / INNER, dual)
 
 
 def _moved(game: _Game, point: _Point, step: _Step, primal: float, dual: float) -> _Point:
@@ -321,7 +368,7 @@ class _System:
 
     def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
         self.game, self.point, self.cone = game, point, cone
-        self.linear = Linearised.at(cone)
+        self.line = linearised(cone)
         blocks = game.blocks
         self.weights = point.lam / point.s
         matrix = game.image.gram(self.weights)
@@ -329,11 +376,11 @@ class _System:
         borders = [self.a]
         diagonal = [float(self.weights.sum())]
         if game.largest:
-            matrix += blocks.matrix(self.linear.operator())
+            blocks.add(self.line.operator(), matrix)
         else:
-            self.inverse = self.linear.operator(invert=True)
-            matrix += blocks.matrix(self.inverse)
-            h, c = self.linear.radial()
+            self.inverse = self.line.inverse()
+            blocks.add(self.inverse, matrix)
+            h, c = self.line.radial()
             self.h = h
             self.g = blocks.flat(self._inverted(h))
             borders.append(self.g)
@@ -343,10 +390,8 @@ class _System:
         self.G[:, 0] *= -1
         if game.Q is not None:
             matrix = game.Q.T @ matrix @ game.Q
-        self.scale = 1 / np.sqrt(np.diag(matrix))
-        self.matrix = matrix * self.scale[:, None] * self.scale
-        self.factor = _factor(self.matrix)
-        self.KF = self._apply(self.F)
+        self.newton = _Factored(matrix, game.room(len(matrix)))
+        self.KF = self.newton.solve(self.F)
         self.small = self.G.T @ self.KF
         self.small[np.arange(len(diagonal)), np.arange(len(diagonal))] += diagonal
 
@@ -354,23 +399,15 @@ class _System:
         """Coordinates in the zeros of the equalities."""
         return values if self.game.Q is None else self.game.Q.T @ values
 
-    def _apply(self, right: Floats) -> Floats:
-        return _solved(self.factor, self.matrix, self.scale, right)
-
     def _inverted(self, stack: Floats) -> Floats:
         """Inverse of the ball's operator on blocks (b, p, q)."""
         flat = stack.reshape(len(stack), -1, 1)
         return np.asarray((self.inverse @ flat).reshape(stack.shape))
 
-    def solve(self, mu: float, predicted: _Step | None) -> _Step:
-        """Step towards complementarity `mu`, with the second-order terms of a predicted step."""
+    def solve(self, wanted: Floats, target: Floats) -> _Step:
+        """Step towards products `wanted` of s and lam, and a `target` of the multiplier."""
         game, point, blocks = self.game, self.point, self.game.blocks
-        second = 0.0 if predicted is None else predicted.ds * predicted.dlam
-        correction: Floats | None = None
-        if predicted is not None:
-            correction = self.linear.correction(predicted.cone)  # type: ignore[arg-type]
-        target = self.linear.target(mu, correction)
-        pull = (mu - second) / point.s
+        pull = wanted / point.s
         p = self.cone.C.shape[1]
         corner = target[:, :p, p:]
         right = game.adjoint(pull)
@@ -383,7 +420,7 @@ class _System:
             right = right - blocks.flat(self.cone.C) + blocks.flat(pushed)
             trace = float(np.trace(target, axis1=1, axis2=2).sum())
             small.append(trace - 1 + float(np.sum(self.h * pushed)))
-        first = self._apply(self._reduced(right))
+        first = self.newton.solve(self._reduced(right))
         z = np.linalg.solve(self.small, np.array(small) - self.G.T @ first)
         dB = first + self.KF @ z
         dB = dB if game.Q is None else game.Q @ dB
@@ -395,7 +432,7 @@ class _System:
         else:
             dt = float(z[1])
             dC = self._inverted(blocks.stack(dB) - rest - dt * self.h)
-        dZ = self.linear.multiplier_step(dC, dt, target)
+        dZ = self.line.multiplier_step(bordered(dC, dt), target)
         return _Step(dB, dgamma, ds, dlam, Cone(dC, dt, dZ))
 
 
@@ -407,8 +444,8 @@ class _MarginSystem:
 
     def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
         self.game, self.point, self.cone = game, point, cone
-        self.linear = Linearised.at(cone)
-        self.operator = self.linear.operator()
+        self.line = linearised(cone)
+        self.operator = self.line.operator()
         self.m, n_equal = len(point.s), len(game.E)
         self.slopes = np.concatenate([point.s / point.lam, np.zeros(n_equal)])
         rows = game.rows[:, game.blocks.place.reshape(len(game.blocks.place), -1)]  # (m, b, p q)
@@ -416,41 +453,31 @@ class _MarginSystem:
         matrix = pushed.reshape(len(rows), -1) @ rows.reshape(len(rows), -1).T
         matrix = symmetric(matrix)
         matrix[np.arange(len(rows)), np.arange(len(rows))] += self.slopes
-        self.scale = 1 / np.sqrt(np.diag(matrix))
-        self.matrix = matrix * self.scale[:, None] * self.scale
-        self.factor = _factor(self.matrix)
-        self.h, self.c = self.linear.radial()
+        self.newton = _Factored(matrix, game.room(len(matrix)))
+        self.h, self.c = self.line.radial()
         every = np.concatenate([-np.ones(self.m), np.zeros(n_equal)])
         self.F = np.column_stack([every, game.rows @ game.blocks.flat(self.h)])
-        self.SF = self._apply(self.F)
+        self.SF = self.newton.solve(self.F)
         self.small = self.F.T @ self.SF
         self.small[1, 1] -= self.c
 
-    def _apply(self, right: Floats) -> Floats:
-        return _solved(self.factor, self.matrix, self.scale, right)
-
-    def solve(self, mu: float, predicted: _Step | None) -> _Step:
-        """Step towards complementarity `mu`, with the second-order terms of a predicted step."""
+    def solve(self, wanted: Floats, target: Floats) -> _Step:
+        """Step towards products `wanted` of s and lam, and a `target` of the multiplier."""
         game, point, blocks = self.game, self.point, self.game.blocks
-        second = 0.0 if predicted is None else predicted.ds * predicted.dlam
-        correction: Floats | None = None
-        if predicted is not None:
-            correction = self.linear.correction(predicted.cone)  # type: ignore[arg-type]
-        target = self.linear.target(mu, correction)
         p = self.cone.C.shape[1]
         rest = -2 * target[:, :p, p:] - blocks.stack(point.B)  # dB at dV = 0
         right = -game.rows @ blocks.flat(rest)
-        right[: self.m] += (mu - second) / point.lam - point.s
+        right[: self.m] += wanted / point.lam - point.s
         right[self.m :] -= game.E @ point.B
         trace = float(np.trace(target, axis1=1, axis2=2).sum())
-        first = self._apply(right)
+        first = self.newton.solve(right)
         z = np.linalg.solve(self.small, self.F.T @ first - np.array([0.0, trace - 1]))
         # The operator would magnify the rounding of A'(lam + dlam) - C.
         found = first - self.SF @ z
         dlam, dC, dt = found[: self.m], blocks.stack(found @ game.rows), float(z[1])
         dB = blocks.flat(rest + self._pushed(dC) + dt * self.h)
         ds = game.scores(dB) - float(z[0])
-        dZ = self.linear.multiplier_step(dC, dt, target)
+        dZ = self.line.multiplier_step(bordered(dC, dt), target)
         return _Step(dB, float(z[0]), ds, dlam, Cone(dC, dt, dZ))
 
     def _pushed(self, stack: Floats) -> Floats:
@@ -462,44 +489,37 @@ class _TiltedSystem:
     """Newton's system of the norm "muon": weights t are unknown too, and the trace theta of Z."""
 
     def __init__(self, game: _Game, point: _Point, cone: Tilted) -> None:
-        self.game, self.point, self.linear = game, point, TiltedLine.at(cone)
+        self.game, self.point, self.line = game, point, TiltedLine.at(cone)
         self.weights, self.p = point.lam / point.s, len(cone.t)
         size, place = game.blocks.size, game.blocks.place.ravel()
         every = np.concatenate([place, size + np.arange(self.p)])
         matrix = np.empty((size + self.p, size + self.p))
-        matrix[np.ix_(every, every)] = self.linear.operator()
+        matrix[np.ix_(every, every)] = self.line.operator()
         matrix[:size, :size] += game.image.gram(self.weights)
         self.Q = None
         if game.Q is not None:
             self.Q = block_diag(game.Q, np.eye(self.p))
             matrix = self.Q.T @ matrix @ self.Q
-        self.scale = 1 / np.sqrt(np.diag(matrix))
-        self.matrix = matrix * self.scale[:, None] * self.scale
-        self.factor = _factor(self.matrix)
+        self.newton = _Factored(matrix, game.room(len(matrix)))
         a = np.concatenate([game.adjoint(self.weights), np.zeros(self.p)])
         t = np.concatenate([np.zeros(size), np.ones(self.p)])
         self.F = self._reduced(np.column_stack([a, t]))
         self.G = self.F * [-1.0, 1.0]
-        self.KF = _solved(self.factor, self.matrix, self.scale, self.F)
+        self.KF = self.newton.solve(self.F)
         self.small = self.G.T @ self.KF
         self.small[0, 0] += float(self.weights.sum())
 
     def _reduced(self, values: Floats) -> Floats:
         return values if self.Q is None else self.Q.T @ values
 
-    def solve(self, mu: float, predicted: _Step | None) -> _Step:
-        """Step towards complementarity `mu`, with the second-order terms of a predicted step."""
+    def solve(self, wanted: Floats, target: Floats) -> _Step:
+        """Step towards products `wanted` of s and lam, and a `target` of the multiplier."""
         game, point, p = self.game, self.point, self.p
-        cone = self.linear.cone
-        second = 0.0 if predicted is None else predicted.ds * predicted.dlam
-        correction = None
-        if predicted is not None:
-            correction = self.linear.correction(predicted.cone)  # type: ignore[arg-type]
-        target = self.linear.target(mu, correction)
-        pull = (mu - second) / point.s
+        cone = self.line.cone
+        pull = wanted / point.s
         right = game.adjoint(pull) + 2 * game.blocks.flat(target[:, :p, p:])
         whole = np.concatenate([right, np.diagonal(target[0])[:p]])
-        first = _solved(self.factor, self.matrix, self.scale, self._reduced(whole))
+        first = self.newton.solve(self._reduced(whole))
         wanted = np.array([1 - float(np.sum(pull)), 1 - float(cone.t.sum())])
         z = np.linalg.solve(self.small, wanted - self.G.T @ first)
         found = first + self.KF @ z
@@ -508,22 +528,12 @@ class _TiltedSystem:
         ds = game.scores(dB) - dgamma
         dlam = pull - point.lam - self.weights * ds
         step = Tilted(game.blocks.stack(dB), dt, 0.0, np.zeros_like(cone.Z))
-        dZ = self.linear.multiplier_step(step.M, target)
+        dZ = self.line.multiplier_step(step.M, target)
         return _Step(dB, dgamma, ds, dlam, replace(step, Z=dZ))
 
 
-def _solved(factor: tuple[Floats, bool], matrix: Floats, scale: Floats, right: Floats) -> Floats:
-    """Solve with a factorised matrix of diagonal one, scaled, and refine."""
-    scale = scale[:, None] if right.ndim == 2 else scale
-    wanted = scale * right
-    found = cho_solve(factor, wanted, check_finite=False)
-    for _ in range(REFINEMENTS):
-        found = found + cho_solve(factor, wanted - matrix @ found, check_finite=False)
-    return np.asarray(scale * found)
-
-
-def _factor(matrix: Floats) -> tuple[Floats, bool]:
-    """Cholesky factor of a matrix with a diagonal of ones, with the least ridge that it takes.
+class _Factored:
+    """Cholesky factor of a symmetric matrix, with the least ridge that it takes.
 
     Where optima are not unique the matrix is flat along them to rounding, and any step will do.
 
@@ -532,16 +542,30 @@ def _factor(matrix: Floats) -> tuple[Floats, bool]:
     numpy.linalg.LinAlgError
         If no ridge helps.
     """
-    for ridge in RIDGES[:-1]:
-        try:
-            return _cholesky(matrix, ridge)
-        except np.linalg.LinAlgError:
+
+    def __init__(self, matrix: Floats, room: Floats) -> None:
+        self.matrix = matrix
+        self.diagonal = np.diag(matrix).copy()
+        every = np.arange(len(matrix))
+        for ridge in RIDGES:
+            # In Fortran order the transpose is free.
+            room[:] = matrix.T
+            room[every, every] += ridge * self.diagonal
+            self.factor, failed = lapack.dpotrf(room, lower=1, clean=0, overwrite_a=1)
+            if failed == 0:
+                return
             log.debug("ridge %.0e is too small", ridge)
-    return _cholesky(matrix, RIDGES[-1])
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
 
-
-def _cholesky(matrix: Floats, ridge: float) -> tuple[Floats, bool]:
-    raised = matrix.copy()
-    raised[np.arange(len(raised)), np.arange(len(raised))] += ridge
-    factor, lower = cho_factor(raised, lower=True, overwrite_a=True)
-    return np.asarray(factor), bool(lower)
+    def solve(self, right: Floats) -> Floats:
+        """Solve for a vector or the columns of a matrix, and refine while anything is left."""
+        scale = 1 / np.sqrt(self.diagonal)
+        scale = scale[:, None] if right.ndim == 2 else scale
+        size = RESIDUAL * np.linalg.norm(scale * right, axis=0)
+        found = cholesky_solve(self.factor, right)
+        for _ in range(REFINEMENTS):
+            rest = right - symmetric_product(self.matrix.T, found)
+            if np.all(np.linalg.norm(scale * rest, axis=0) <= size):
+                break
+            found = found + cholesky_solve(self.factor, rest)
+        return np.asarray(found)

@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import null_space
 
-from .images import Floats, GatedRows, Map, RelativeMargins, Rows, dense_rows
+from .images import Floats, GatedRows, Map, RelativeMargins, Rows, dense_rows, sum_zero_basis
 from .norms import Norm
 
 __all__ = ["ClassCoordinates", "Coordinates", "coordinates_of"]
@@ -81,7 +80,7 @@ class ClassCoordinates:
     ) -> ClassCoordinates:
         """Choose the bases, each where the norm allows it."""
         K, D = image.shape[-2:]
-        own = np.asarray(null_space(np.ones((1, K)))) if classes else np.eye(K)
+        own = sum_zero_basis(K) if classes else np.eye(K)
         seen = list(image.behind_gates())
         if not inputs:
             return cls(image, own, np.broadcast_to(np.eye(D), (len(seen), D, D)))
@@ -134,7 +133,8 @@ class ClassCoordinates:
 
     def gram(self, weights: Floats) -> Floats:
         """Matrix `A' diag(weights) A` on coordinates."""
-        return self.image.gram(weights, self.classes, self.features)
+        sum_zero = self.classes.shape[1] < len(self.classes)
+        return self.image.gram(weights, self.features, sum_zero=sum_zero)
 
     def dense(self) -> Floats:
         """Matrix (m, size) of the map: no row is longer than its coordinates."""

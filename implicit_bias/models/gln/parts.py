@@ -58,7 +58,7 @@ def shallow_gln(options: GLNOptions) -> Parts:
         """Return an untrained network for a training sample."""
         from ...networks.shallow_gln import ShallowGLN
 
-        return ShallowGLN(sample.X.shape[1], sample.gates, **start(options, seed))
+        return ShallowGLN(sample.X.shape[1], sample.required_gates, **start(options, seed))
 
     return Parts(
         ContextSVMs(),
@@ -77,7 +77,7 @@ def _of_classes(options: GLNOptions) -> Callable[[Sample, int], ColumnGLN]:
         from ...networks.shallow_gln import ColumnGLN
 
         n_inputs, K = sample.X.shape[1], n_outputs(sample)
-        return ColumnGLN(n_inputs, sample.gates, n_outputs=K, **start(options, seed))
+        return ColumnGLN(n_inputs, sample.required_gates, n_outputs=K, **start(options, seed))
 
     return network
 
@@ -106,7 +106,7 @@ def _deep_of_classes(options: GLNOptions) -> Callable[[Sample, int], CopiedUnits
         from ...networks.gln import GLN
 
         n_inputs, copies = sample.X.shape[1], n_outputs(sample)
-        n_units = sample.gates.shape[1] * copies
+        n_units = sample.required_gates.shape[1] * copies
         units = GLN(
             n_inputs, n_units, options.contexts, n_outputs=copies, **start(options, seed)
         )  # fmt: skip
