@@ -65,8 +65,10 @@ FEW = 300
 MATRICES = 5
 # With one, nuclear norms under equalities stop at a gap of 2e-8, with three below 1e-8.
 REFINEMENTS = 3
-# A residual of this share of the right-hand side is none.
-RESIDUAL = 1e-9
+# Residuals, as shares of right-hand sides, that are none: at first, near the optimum, and between
+# these as a share of the gap.
+RESIDUALS = (1e-9, 1e-13)
+RESIDUAL = 1e-6
 # Ridges, in shares of the diagonal of a Newton matrix, tried in this order.
 RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 # Stop once so many iterations have not narrowed the bounds by a tenth.
@@ -88,9 +90,16 @@ class _Point:
     cone: Cone | Tilted
 
     def mu(self) -> float:
-        order = int(self.cone.Z.shape[0] * self.cone.Z.shape[1])
-        inner = float(self.s @ self.lam) + self.cone.complementarity()
-        return inner / (len(self.s) + order)
+        return self.gap() / (len(self.s) + int(self.cone.Z.shape[0] * self.cone.Z.shape[1]))
+
+    def gap(self) -> float:
+        """Products of both sides, summed."""
+        return float(self.s @ self.lam) + self.cone.complementarity()
+
+    def residual(self) -> float:
+        """Share of a right-hand side that a solution may leave, the less the nearer the optimum."""
+        gap = self.gap() / (abs(self.gamma) or 1.0)
+        return float(np.clip(RESIDUAL * gap, RESIDUALS[1], RESIDUALS[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,7 +390,7 @@ class _System:
         self.G[:, 0] *= -1
         if game.Q is not None:
             matrix = game.Q.T @ matrix @ game.Q
-        self.newton = _Factored(matrix, game.room(len(matrix)))
+        self.newton = _Factored(matrix, game.room(len(matrix)), point.residual())
         self.KF = self.newton.solve(self.F)
         self.small = self.G.T @ self.KF
         self.small[np.arange(len(diagonal)), np.arange(len(diagonal))] += diagonal
@@ -444,7 +453,7 @@ class _MarginSystem:
         matrix = pushed.reshape(len(rows), -1) @ rows.reshape(len(rows), -1).T
         matrix = symmetric(matrix)
         matrix[np.arange(len(rows)), np.arange(len(rows))] += self.slopes
-        self.newton = _Factored(matrix, game.room(len(matrix)))
+        self.newton = _Factored(matrix, game.room(len(matrix)), point.residual())
         self.h, self.c = self.line.radial()
         every = np.concatenate([-np.ones(self.m), np.zeros(n_equal)])
         self.F = np.column_stack([every, game.rows @ game.blocks.flat(self.h)])
@@ -491,7 +500,7 @@ class _TiltedSystem:
         if game.Q is not None:
             self.Q = block_diag(game.Q, np.eye(self.p))
             matrix = self.Q.T @ matrix @ self.Q
-        self.newton = _Factored(matrix, game.room(len(matrix)))
+        self.newton = _Factored(matrix, game.room(len(matrix)), point.residual())
         a = np.concatenate([game.adjoint(self.weights), np.zeros(self.p)])
         t = np.concatenate([np.zeros(size), np.ones(self.p)])
         self.F = self._reduced(np.column_stack([a, t]))
@@ -534,8 +543,8 @@ class _Factored:
         If no ridge helps.
     """
 
-    def __init__(self, matrix: Floats, room: Floats) -> None:
-        self.matrix = matrix
+    def __init__(self, matrix: Floats, room: Floats, residual: float) -> None:
+        self.matrix, self.residual = matrix, residual
         self.diagonal = np.diag(matrix).copy()
         every = np.arange(len(matrix))
         for ridge in RIDGES:
@@ -552,7 +561,7 @@ class _Factored:
         """Solve for a vector or the columns of a matrix, and refine while anything is left."""
         scale = 1 / np.sqrt(self.diagonal)
         scale = scale[:, None] if right.ndim == 2 else scale
-        size = RESIDUAL * np.linalg.norm(scale * right, axis=0)
+        size = self.residual * np.linalg.norm(scale * right, axis=0)
         found = cholesky_solve(self.factor, right)
         for _ in range(REFINEMENTS):
             rest = right - symmetric_product(self.matrix.T, found)
