@@ -71,6 +71,8 @@ RESIDUALS = (1e-9, 1e-13)
 RESIDUAL = 1e-6
 # Ridges, in shares of the diagonal of a Newton matrix, tried in this order.
 RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
+# Bounds come from norms, and not from the cone, once they are as close as this share.
+NEAR = 1e-4
 # Stop once so many iterations have not narrowed the bounds by a tenth.
 PATIENCE = 6
 
@@ -205,6 +207,11 @@ class _Game:
             margin, norm = float((point.s + point.gamma).min()), point.cone.value()
             lower = margin / norm if norm > 0 else -math.inf
             return lower, point.cone.dual_value() / float(point.lam.sum())
+        if point.gap() > NEAR * abs(point.gamma):
+            # A radius bounds the norm of what is in the cone, the trace of Z that of what is in Z.
+            in_cone, in_Z = point.cone.t, float(np.trace(point.cone.Z, axis1=1, axis2=2).sum())
+            norm, dual = (in_cone, in_Z) if self.largest else (in_Z, in_cone)
+            return float((point.s + point.gamma).min()) / norm, dual / float(point.lam.sum())
         B = point.B.reshape(self.image.shape)
         norm = self.norm.value(B)
         # What violates the equalities is charged by the certificate; here it is small.
