@@ -225,6 +225,11 @@ class Line(Generic[C]):
         """Step dZ of the multiplier at a step dM."""
         return target - self.cone.Z - self._product(dM, self.cone.Z)
 
+    def pushed(self, dC: Floats) -> Floats:
+        """Upper right of P dM Z + Z dM P, dM of dC alone."""
+        p = dC.shape[1]
+        return 2 * self._product(bordered(dC, 0.0), self.cone.Z)[:, :p, p:]
+
     def correction(self, step: C) -> Floats:
         """Second-order term of Mehrotra's corrector at a predicted step."""
         return self._product(step.M, step.Z)
@@ -379,6 +384,10 @@ class EntryLine:
     def multiplier_step(self, dM: Floats, target: Floats) -> Floats:
         """Step dZ of the multiplier at a step dM."""
         return target - _of_eigenvalues(self.Z + _eigenvalues(dM) * self.Z / self.M)
+
+    def pushed(self, dC: Floats) -> Floats:
+        """The operator at dC."""
+        return self.operator() * dC
 
     def correction(self, step: Cone) -> Floats:
         """Second-order term of Mehrotra's corrector at a predicted step."""

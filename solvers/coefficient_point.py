@@ -39,7 +39,7 @@ from .balls import (
     is_largest,
     linearised,
 )
-from .coordinates import coordinates_of
+from .coordinates import ClassCoordinates, coordinates_of
 from .images import Floats, Map, Rows, dense_rows
 from .memory import require_memory
 from .norm_program import DEPENDENT, NormProgram, NormSolution, conclude_norm
@@ -153,6 +153,25 @@ class _Game:
         if self.coordinates is not None:
             dense = self.coordinates.lowered(dense.reshape(-1, *self.program.image.shape))
         return np.concatenate([dense.reshape(self.image.n_rows, -1), self.E])
+
+    @cached_property
+    def products(self) -> ClassCoordinates | None:
+        """The coordinates, where margins are products of classes and inputs in whole blocks."""
+        own = self.coordinates
+        if not isinstance(own, ClassCoordinates) or len(self.E) or self.norm.inside == "l2":
+            return None
+        return own
+
+    def rows_of(self, B: Floats) -> Floats:
+        """Margins (m + e,) of flat coefficients, and of the equalities' basis."""
+        margins = self.scores(B)
+        return np.concatenate([margins, self.E @ B]) if len(self.E) else margins
+
+    def combined(self, multipliers: Floats) -> Floats:
+        """Flat coefficients of multipliers (m + e,): the transpose of `rows_of`."""
+        m = self.image.n_rows
+        found = self.adjoint(multipliers[:m])
+        return found + multipliers[m:] @ self.E if len(self.E) else found
 
     def room(self, n: int) -> Floats:
         """Room for a factor (n, n), the same at every iteration: new memory would cost as much."""
@@ -452,28 +471,36 @@ class _MarginSystem:
     def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
         self.game, self.point, self.cone = game, point, cone
         self.line = linearised(cone)
-        self.operator = self.line.operator()
         self.m, n_equal = len(point.s), len(game.E)
         self.slopes = np.concatenate([point.s / point.lam, np.zeros(n_equal)])
-        rows = game.rows[:, game.blocks.place.reshape(len(game.blocks.place), -1)]  # (m, b, p q)
-        pushed = np.swapaxes(np.swapaxes(rows, 0, 1) @ self.operator, 0, 1)
-        matrix = pushed.reshape(len(rows), -1) @ rows.reshape(len(rows), -1).T
-        matrix = symmetric(matrix)
-        matrix[np.arange(len(rows)), np.arange(len(rows))] += self.slopes
+        matrix = self._matrix()
+        every = np.arange(len(matrix))
+        matrix[every, every] += self.slopes
         self.newton = _Factored(matrix, game.room(len(matrix)), point.residual())
         self.h, self.c = self.line.radial()
         every = np.concatenate([-np.ones(self.m), np.zeros(n_equal)])
-        self.F = np.column_stack([every, game.rows @ game.blocks.flat(self.h)])
+        self.F = np.column_stack([every, game.rows_of(game.blocks.flat(self.h))])
         self.SF = self.newton.solve(self.F)
         self.small = self.F.T @ self.SF
         self.small[1, 1] -= self.c
+
+    def _matrix(self) -> Floats:
+        """Matrix `A op A'`, of equalities too."""
+        game = self.game
+        if game.products is not None and isinstance(self.line, Line):
+            return game.products.gram_of_margins(self.line.P, self.cone.Z)
+        place = game.blocks.place
+        rows = np.swapaxes(game.rows[:, place.reshape(len(place), -1)], 0, 1)  # (b, m, p q)
+        pushed = np.swapaxes(rows @ self.line.operator(), 0, 1)
+        flat = np.swapaxes(rows, 0, 1).reshape(len(pushed), -1)
+        return symmetric(pushed.reshape(len(pushed), -1) @ flat.T)
 
     def solve(self, wanted: Floats, target: Floats) -> _Step:
         """Step towards products `wanted` of s and lam, and a `target` of the multiplier."""
         game, point, blocks = self.game, self.point, self.game.blocks
         p = self.cone.C.shape[1]
         rest = -2 * target[:, :p, p:] - blocks.stack(point.B)  # dB at dV = 0
-        right = -game.rows @ blocks.flat(rest)
+        right = -game.rows_of(blocks.flat(rest))
         right[: self.m] += wanted / point.lam - point.s
         right[self.m :] -= game.E @ point.B
         trace = float(np.trace(target, axis1=1, axis2=2).sum())
@@ -481,15 +508,11 @@ class _MarginSystem:
         z = np.linalg.solve(self.small, self.F.T @ first - np.array([0.0, trace - 1]))
         # The operator would magnify the rounding of A'(lam + dlam) - C.
         found = first - self.SF @ z
-        dlam, dC, dt = found[: self.m], blocks.stack(found @ game.rows), float(z[1])
-        dB = blocks.flat(rest + self._pushed(dC) + dt * self.h)
+        dlam, dC, dt = found[: self.m], blocks.stack(game.combined(found)), float(z[1])
+        dB = blocks.flat(rest + self.line.pushed(dC) + dt * self.h)
         ds = game.scores(dB) - float(z[0])
         dZ = self.line.multiplier_step(bordered(dC, dt), target)
         return _Step(dB, float(z[0]), ds, dlam, Cone(dC, dt, dZ))
-
-    def _pushed(self, stack: Floats) -> Floats:
-        """The ball's operator on blocks (b, p, q)."""
-        return np.asarray((self.operator @ stack.reshape(len(stack), -1, 1)).reshape(stack.shape))
 
 
 class _TiltedSystem:
