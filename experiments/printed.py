@@ -35,10 +35,10 @@ def wrong_groups(
 ) -> tuple[Solution, np.ndarray]:
     """Solve SVM-GLN over the groups {k : k mod H = r}; return it with its held-out scores."""
     program = ib.programs.SVMGLN(n_contexts).program(train.X, train.y, train.gates)
-    n_units = train.gates.shape[1]
+    n_units = train.required_gates.shape[1]
     design = replace(program.design, group=np.arange(n_contexts * n_units) % n_units)
     solution = solve_program(replace(program, design=design)).require()
-    new = one_hot(held_out.gates, n_contexts)
+    new = one_hot(held_out.required_gates, n_contexts)
     return solution, np.asarray(np.einsum("nj,nd,jd->n", new, held_out.X, solution.primal))
 
 
@@ -51,14 +51,14 @@ def wrong_norm(
     let separate nearly all samples for nothing: what costs nothing has no unique optimum. RIDGE on
     the coefficients chooses one, and makes the program a kernel machine.
     """
-    n_units = train.gates.shape[1]
+    n_units = train.required_gates.shape[1]
     group = np.arange(n_contexts * n_units) % n_units
     same = (group[:, None] == group) / n_contexts
     mean = np.full(same.shape, 1 / len(group))
     # Differences within groups, shifts between them, and the common mean: squares of the root.
     parts = {n_contexts**2: np.eye(len(group)) - same, 0: same - mean, 1: mean}
     form = sum(part / (square + RIDGE) for square, part in parts.items())
-    z, new = (one_hot(sample.gates, n_contexts) for sample in (train, held_out))
+    z, new = (one_hot(sample.required_gates, n_contexts) for sample in (train, held_out))
     limit = ib.solve_kernel_svm((train.X @ train.X.T) * (z @ form @ z.T), train.y).require()
     return limit, np.asarray(limit.predictor((held_out.X @ train.X.T) * (new @ form @ z.T)))
 

@@ -130,6 +130,7 @@ class _Game:
         self.image, self.equalities = image, equalities
         self.blocks = Blocks.of(norm, image.shape)
         self.largest = is_largest(norm)
+        self._require_memory()
         self._room: Floats | None = None
         # Orthonormal rows of the span of E, and columns of its zeros.
         self.E, self.Q = np.zeros((0, self.blocks.size)), None
@@ -138,21 +139,34 @@ class _Game:
             rank = int(np.sum(s > DEPENDENT * s[0]))
             self.E, self.Q = W[:rank], W[rank:].T
 
+    def _require_memory(self) -> None:
+        size, m = self.blocks.size, self.image.n_rows
+        b, p, q = self.blocks.place.shape
+        held = size**2
+        if self.equalities is None and self._by_margins(m):
+            held = b * (p * q) ** 2 + m * size + m**2
+        require_memory(
+            MATRICES * held,
+            f"the interior point's matrices of {size} coefficients and {m} margins",
+            "give fewer inputs, gates or classes",
+        )
+
+    def _by_margins(self, n_rows: int) -> bool:
+        return not self.largest and n_rows <= max(self.blocks.size, FEW)
+
     @property
     def in_margins(self) -> bool:
         """True if Newton's matrix is better one of margins: they are fewer, and the ball's
         operator, which near the optimum is too uneven to be inverted, need not be.
         """
-        n_rows = self.image.n_rows + len(self.E)
-        return not self.largest and n_rows <= max(self.blocks.size, FEW)
+        return self._by_margins(self.image.n_rows + len(self.E))
 
     @cached_property
     def rows(self) -> Floats:
         """(m + e, size) margins multiplied out, and an orthonormal basis of the equalities."""
-        dense = dense_rows(self.program.image)
         if self.coordinates is not None:
-            dense = self.coordinates.lowered(dense.reshape(-1, *self.program.image.shape))
-        return np.concatenate([dense.reshape(self.image.n_rows, -1), self.E])
+            return np.concatenate([self.coordinates.dense(), self.E])
+        return np.concatenate([dense_rows(self.program.image), self.E])
 
     @cached_property
     def products(self) -> ClassCoordinates | None:
@@ -286,12 +300,6 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution
         As far as the bounds could be narrowed.
     """
     start = time.perf_counter()
-    size = int(np.prod(program.image.shape))
-    require_memory(
-        MATRICES * size**2,
-        f"the interior point's matrices of {size} coefficients",
-        "give fewer inputs, gates or classes",
-    )
     game = _Game(program)
     best, iterations = _follow(game, settings)
     nu, B = None, best.primal.B
@@ -317,8 +325,9 @@ def _follow(game: _Game, settings: Settings) -> tuple[_Best, int]:
     widths = [best.width]
     for iteration in range(1, (settings.max_iterations or ITERATIONS) + 1):
         try:
-            point = _advance(game, point)
-        except np.linalg.LinAlgError:
+            with np.errstate(divide="raise", over="raise", invalid="raise"):
+                point = _advance(game, point)
+        except (np.linalg.LinAlgError, FloatingPointError):  # as far as numbers go
             break
         best = _Best.of(game, point, best)
         widths.append(best.width)

@@ -32,6 +32,9 @@ class Coordinates(Map, Protocol):
     def lowered(self, B: Floats) -> Floats:
         """Coordinates of coefficients, or of a stack of them: the transpose of `lifted`."""
 
+    def dense(self) -> Floats:
+        """Matrix (m, size) of the map, multiplied out."""
+
 
 def coordinates_of(image: Map, norm: Norm, equalities: Rows | None = None) -> Coordinates | None:
     """Return the coordinates that are enough for a norm; None where it needs all coefficients.
@@ -65,7 +68,7 @@ class ClassCoordinates:
     classes : (K, k) array
         Of coefficients whose class sum is 0, or all.
     inputs : (H, D, q) array
-        Of the inputs behind each gate; H = 1 without gates.
+        Of the inputs behind each gate, of all contexts of a unit; H = 1 without gates.
     """
 
     image: RelativeMargins
@@ -77,9 +80,9 @@ class ClassCoordinates:
         cls, image: RelativeMargins, equalities: Rows | None, *, classes: bool, inputs: bool
     ) -> ClassCoordinates:
         """Choose the bases, each where the norm allows it."""
-        K, D = image.n_classes, image.X.shape[1]
+        K, D = image.shape[-2:]
         own = sum_zero_basis(K) if classes else np.eye(K)
-        seen = [image.X] if image.Z is None else [image.X * z[:, None] for z in image.Z.T]
+        seen = list(image.behind_gates())
         if not inputs:
             return cls(image, own, np.broadcast_to(np.eye(D), (len(seen), D, D)))
         if equalities is not None:
@@ -101,8 +104,7 @@ class ClassCoordinates:
     @cached_property
     def features(self) -> Floats:
         """(n, H, q) coordinates of the inputs behind each gate."""
-        projected = np.asarray(np.swapaxes(self.image.X @ self.inputs, 0, 1))
-        return projected if self.image.Z is None else self.image.Z[:, :, None] * projected
+        return np.asarray(np.swapaxes(self.image.behind_gates() @ self.inputs, 0, 1))
 
     def lifted(self, b: Floats) -> Floats:
         """Coefficients (..., K, D) of coordinates."""
@@ -185,6 +187,13 @@ class ClassCoordinates:
                     matrix[columns[:, None], :, rows] = block.transpose(1, 0, 3, 2)
         return matrix.reshape(n * (K - 1), n * (K - 1))
 
+    def dense(self) -> Floats:
+        """Matrix (m, size) of the map: no row is longer than its coordinates."""
+        n, others = np.nonzero(self.image.wrong)
+        own = self.classes[self.image.labels[n]] + self.image.other * self.classes[others]
+        rows = own[:, None, :, None] * self.features[n][:, :, None, :]
+        return np.asarray(rows.reshape(len(n), -1))
+
 
 @dataclass(frozen=True, eq=False)
 class InputCoordinates:
@@ -229,6 +238,10 @@ class InputCoordinates:
     def gram(self, weights: Floats) -> Floats:
         """Matrix `A' diag(weights) A` on coordinates."""
         return self.rows.gram(weights)
+
+    def dense(self) -> Floats:
+        """Matrix (m, size) of the map."""
+        return self.rows.flat
 
 
 def _spans(groups: list[Floats]) -> Floats:

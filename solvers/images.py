@@ -229,11 +229,15 @@ class RelativeMargins:
         K, at least 2.
     Z : (n, H) float64 array, optional
         Gates: coefficients are then (H, K, D), without them (K, D).
+    n_contexts : int
+        C, by default 1: consecutive columns of `Z`, then (n, H C), that belong to one unit, as
+        one-hot contexts do. Coefficients are (H, K, C D), context by context in each row.
 
     Raises
     ------
     TypeError, ValueError
-        If shapes disagree, values are not finite or a label names no class.
+        If shapes disagree, values are not finite, a label names no class or columns are not so many
+        for each unit.
 
     Examples
     --------
@@ -248,6 +252,7 @@ class RelativeMargins:
     labels: NDArray[np.int64]
     n_classes: int
     Z: Floats | None = None
+    n_contexts: int = 1
     # -1: the score of the other class is taken away. +1: sizes of terms are added up.
     other: float = -1.0
 
@@ -266,12 +271,18 @@ class RelativeMargins:
         if self.Z is not None:
             require_shape("Z", self.Z, (n, self.Z.shape[-1]), "one row per row of X")
             require_finite("Z", self.Z)
+        require_count("n_contexts", self.n_contexts, least=1)
+        columns = 1 if self.Z is None else self.Z.shape[1]
+        if columns % self.n_contexts:
+            raise ValueError(
+                f"`Z` must have {self.n_contexts} columns for each unit, got {columns} in all"
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(K, D), or (H, K, D) behind gates."""
-        own = (self.n_classes, self.X.shape[1])
-        return own if self.Z is None else (self.Z.shape[1], *own)
+        """(K, D), or (H, K, C D) behind gates."""
+        own = (self.n_classes, self.n_contexts * self.X.shape[1])
+        return own if self.Z is None else (self.Z.shape[1] // self.n_contexts, *own)
 
     @property
     def n_rows(self) -> int:
@@ -304,6 +315,7 @@ class RelativeMargins:
         """Scores (n, K) of all classes."""
         if self.Z is None:
             return self.X @ B.T
+        B = self._by_column(B)
         return np.asarray(sum(self.Z[:, h, None] * (self.X @ B[h].T) for h in range(len(B))))
 
     def scores(self, B: Floats) -> Floats:
@@ -327,7 +339,29 @@ class RelativeMargins:
         C = self.class_weights(lam)
         if self.Z is None:
             return C.T @ self.X
-        return np.stack([(C * z[:, None]).T @ self.X for z in self.Z.T])
+        return self._by_unit(np.stack([(C * z[:, None]).T @ self.X for z in self.Z.T]))
+
+    def behind_gates(self) -> Floats:
+        """Inputs as each unit has them: (H, n, C D), the sample's own in its columns of Z."""
+        if self.Z is None:
+            return self.X[None]
+        Z = self.Z.reshape(len(self.X), -1, self.n_contexts)
+        seen = np.swapaxes(Z, 0, 1)[:, :, :, None] * self.X[:, None, :]
+        return np.asarray(seen.reshape(*seen.shape[:2], -1))
+
+    def _by_column(self, B: Floats) -> Floats:
+        """Write coefficients (H, K, C D) as a matrix (K, D) a column of Z."""
+        if self.n_contexts == 1:
+            return B
+        units = B.reshape(len(B), self.n_classes, self.n_contexts, -1)
+        return np.swapaxes(units, 1, 2).reshape(-1, self.n_classes, self.X.shape[1])
+
+    def _by_unit(self, columns: Floats) -> Floats:
+        """Write a matrix (K, D) a column of Z as coefficients (H, K, C D)."""
+        if self.n_contexts == 1:
+            return columns
+        units = columns.reshape(-1, self.n_contexts, *columns.shape[1:])
+        return np.swapaxes(units, 1, 2).reshape(self.shape)
 
     def gram(
         self, weights: Floats, features: Floats | None = None, *, sum_zero: bool = False
@@ -338,8 +372,7 @@ class RelativeMargins:
         gate; with `sum_zero`, of coordinates in `sum_zero_basis` of the classes.
         """
         if features is None:
-            Z = np.ones((len(self.X), 1)) if self.Z is None else self.Z
-            features = Z[:, :, None] * self.X[:, None, :]
+            features = np.swapaxes(self.behind_gates(), 0, 1)
         n, H, D = features.shape
         features, width, K = features.reshape(n, -1), H * D, self.n_classes
         w = self.other * self.pairs(weights)
@@ -385,7 +418,8 @@ class RelativeMargins:
         rows, other = np.nonzero(self.wrong)
         pairs = np.eye(K)[self.labels[rows]] + self.other * np.eye(K)[other]
         if self.Z is not None:
-            pairs = (self.Z[rows][:, :, None] * pairs[:, None, :]).reshape(len(rows), -1)
+            columns = self.Z[rows].reshape(len(rows), -1, 1, self.n_contexts)
+            pairs = (columns * pairs[:, None, :, None]).reshape(len(rows), -1)
         group = np.zeros(pairs.shape[1], dtype=np.int64)
         return MaxMarginProgram(GatedDesign(self.X[rows], pairs, group), np.ones(len(rows)))
 

@@ -38,6 +38,7 @@ from tests.test_examples import GIVEN, exported
 
 LIBRARY = ("implicit_bias", "solvers")
 FACTORY = inspect.signature(ib.sweeps.Engine).parameters["options"].default  # what a field fills in
+MAKERS = ("__init__", "__new__")
 SECONDS = 5.0  # that a refusal may take
 
 
@@ -70,12 +71,12 @@ def doors_of(path: str) -> list[Door]:
         return []
     found = []
     for name in sorted({name for home in _homes(thing) for name in vars(home)}):
-        if name.startswith("_") and name not in ("__init__", "__call__"):
+        if name.startswith("_") and name not in (*MAKERS, "__call__"):
             continue
         raw = inspect.getattr_static(thing, name)
         function = _inner(getattr(raw, "__func__", raw))
         if inspect.isfunction(function) and _owner(function) == path and _takes(function):
-            found.append(Door(path if name == "__init__" else f"{path}.{name}", function, thing))
+            found.append(Door(path if name in MAKERS else f"{path}.{name}", function, thing))
     return found
 
 
@@ -713,7 +714,7 @@ def _target(door: Door, call: Call) -> Callable[..., Any]:
     if door.owner is None:
         return typing.cast("Callable[..., Any]", attrgetter(door.name)(ib))
     name = door.function.__name__
-    if name == "__init__":
+    if name in MAKERS:
         return door.owner if not isinstance(call.bound, door.owner) else type(call.bound)
     if isinstance(call.bound, type) or call.bound is None:
         return typing.cast("Callable[..., Any]", getattr(call.bound or door.owner, name))

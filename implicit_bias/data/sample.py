@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._solve import to_numpy
+from .._doors import door
+from .._solve import ArrayLike, array_namespace, is_torch_array, to_numpy
+
+if TYPE_CHECKING:
+    import torch
+    from typing_extensions import TypeVar as DefaultedTypeVar
+
+    # NumPy's arrays, of which samples in runs are, or tensors.
+    KindT = DefaultedTypeVar("KindT", covariant=True, default=NDArray[Any])
+else:  # Python 3.13 is the first whose type variables have defaults
+    KindT = TypeVar("KindT", covariant=True)
 
 __all__ = ["Sample"]
 
 
-class _Parts(NamedTuple):
-    X: Any
-    y: Any
-    gates: Any
+class _Parts(NamedTuple, Generic[KindT]):
+    X: KindT
+    y: KindT
+    gates: KindT | None
 
 
-class Sample(_Parts):
+class Sample(_Parts[KindT]):
     """Inputs (n, D) or (n, ...), labels, gates (n, ...) of one part of the data.
 
     Labels are (n,) in {-1, +1}, or rows (n, K) of K classes with a one at each sample's own.
 
-    A tuple of these three with equal numbers of rows, checked when it is made.
+    A tuple of these three with equal numbers of rows, checked when it is made: all of NumPy, or
+    all tensors where `X` is one, on its device.
 
     Parameters
     ----------
-    X, y : arrays or tensors
-    gates : array or tensor, optional
+    X, y : arrays, tensors or nested lists
+    gates : array, tensor or nested list, optional
         None for networks and limits without gates.
 
     Raises
     ------
-    ValueError
-        If `y` is not one label or class a row of `X`, or `gates` not one row a row of `X`.
+    TypeError, ValueError
+        If one is no array of finite real numbers, `y` is not one label or class a row of `X`, or
+        `gates` not one row a row of `X`.
 
     Examples
     --------
@@ -44,8 +57,22 @@ class Sample(_Parts):
 
     __slots__ = ()
 
-    def __new__(cls, X: Any, y: Any, gates: Any = None) -> Self:
-        n, labels = len(X), np.asarray(to_numpy(y))
+    # Mypy takes no overloads of `__new__` for the kinds of a generic tuple; it reads them right.
+    @overload
+    def __new__(  # type: ignore[misc]
+        cls, X: torch.Tensor, y: ArrayLike, gates: ArrayLike | None = None
+    ) -> Sample[torch.Tensor]: ...
+    @overload
+    def __new__(  # type: ignore[misc]
+        cls, X: ArrayLike, y: ArrayLike, gates: ArrayLike | None = None
+    ) -> Sample[NDArray[Any]]: ...
+    @door()
+    def __new__(cls, X: ArrayLike, y: ArrayLike, gates: ArrayLike | None = None) -> Sample[Any]:
+        """Make the parts of one kind."""
+        inputs, own = _as(X, X), None if gates is None else _as(X, gates)
+        if inputs.ndim == 0:
+            raise ValueError("`X` must have a row a sample, got a single number")
+        n, labels = len(inputs), to_numpy(y)
         of_two = labels.shape == (n,) and np.isin(labels, (-1, 1)).all()
         if not (of_two or _are_rows(labels, n)):
             raise ValueError(
@@ -53,9 +80,30 @@ class Sample(_Parts):
                 "one label a row of X; map two classes with 2 * (y == a) - 1, and give K classes "
                 "as the rows np.eye(K)[labels]"
             )
-        if gates is not None and len(gates) != n:
-            raise ValueError(f"`gates` must have {n} rows, one a row of X, got {len(gates)}")
-        return super().__new__(cls, X, y, gates)
+        if own is not None and (own.ndim == 0 or len(own) != n):
+            got = f"shape {tuple(own.shape)}"
+            raise ValueError(f"`gates` must have {n} rows, one a row of X, got {got}")
+        return tuple.__new__(cls, (inputs, _as(X, y), own))
+
+    @property
+    def required_gates(self) -> KindT:
+        """The gates.
+
+        Raises
+        ------
+        ValueError
+            If there are none.
+        """
+        if self.gates is None:
+            raise ValueError("`gates` are None, and needed here: give them with the sample")
+        return self.gates
+
+
+def _as(X: Any, values: Any) -> Any:
+    """Return values as an array of the kind of X; themselves where they are one."""
+    if not is_torch_array(X):
+        return to_numpy(values)
+    return array_namespace(X).asarray(values, device=X.device)
 
 
 def _are_rows(labels: Any, n: int) -> bool:

@@ -58,7 +58,7 @@ class DiagonalCertificate:
         Potential above that of the start.
     gap : float
         ``(objective - dual_objective) / divergence``, a sum of Fenchel-Young terms, none of them
-        negative; 0 for 0 / 0.
+        negative; 0 where the bounds differ by no more than rounding coefficients moves them.
     misfit : float
         ``||features zeta - y|| / ||y||``; with margins the largest shortfall of one, relative.
     distance : float
@@ -402,7 +402,9 @@ def _proved(
         distance = float(potential.reach(b, excess).max())
     gap = math.inf
     if math.isfinite(excess):
-        gap = excess / divergence if divergence > 0 else (0.0 if excess == 0 else math.inf)
+        # At coefficients within rounding of the start's there is no divergence to compare with.
+        rounded = (64 * EPS) ** 2 * float(potential.size(b).sum())
+        gap = 0.0 if excess <= rounded else excess / divergence if divergence > 0 else math.inf
     certificate = DiagonalCertificate(
         objective=objective,
         dual_objective=objective - excess if allowed else -math.inf,

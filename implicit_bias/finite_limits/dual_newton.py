@@ -76,9 +76,13 @@ def solve_margins(
 ) -> Dual:
     """Minimise the potential over ``signed b >= margin``, `signed` being y times the features.
 
-    By a barrier on the multipliers: at every stage margins are strictly above.
+    By a barrier on the multipliers: at every stage margins are strictly above. A start whose
+    margins are no smaller is the limit itself, of multipliers 0.
     """
     n = len(signed)
+    start = potential.coefficients(np.zeros(signed.shape[1]))
+    if np.all(signed @ start >= margin * (1 - 4 * EPS)):
+        return Dual(start, np.zeros(n), 0)
     lam = np.full(n, 0.1 / (n * max(float(np.abs(signed).max()), np.finfo(float).tiny)))
     barrier, iterations = margin * float(lam.mean()), 0
     while True:

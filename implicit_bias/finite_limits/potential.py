@@ -15,6 +15,9 @@ __all__ = ["Potential", "Powers", "Products", "potential_of"]
 # Largest change of an exponent that one step of Newton's method may make.
 _LARGEST = 2.0
 _INVERSIONS = 200
+# Of Gauss and Legendre on [0, 1].
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+_NODES, _WEIGHTS = (1 + _NODES) / 2, _WEIGHTS / 2
 
 
 class Potential(ABC):
@@ -188,28 +191,36 @@ class Powers(Potential):
 
     def inverse(self, b: Floats, near: Floats) -> Floats:
         """Return z with ``b(z) = b``, by bisection and Newton's steps."""
-        k = self.depth * (self.depth - 2)
-        low, high = -(self.v0 ** (2 - self.depth)) / k, self.u0 ** (2 - self.depth) / k
+        low, high = self._edges()
         z = np.where((near > low) & (near < high), near, 0.0)
         for _ in range(_INVERSIONS):
             miss = self.coefficients(z) - b
             low, high = np.where(miss < 0, z, low), np.where(miss < 0, high, z)
             step = z - miss / self.slopes(z)
-            following = np.where((step > low) & (step < high), step, (low + high) / 2)
+            following = np.where((step >= low) & (step <= high), step, (low + high) / 2)
             if np.all(np.abs(following - z) <= 4e-16 * np.abs(z)):
                 break
             z = following
         return z
 
     def divergence(self, z: Floats, of: Floats) -> Floats:
-        """Return ``phi(b) + phi*(z) - b z``."""
-        b = self.coefficients(of)
-        return np.maximum(self.conjugate(z) - self.conjugate(of) - b * (z - of), 0.0)
+        """Return ``phi(b) + phi*(z) - b z``, near each other as an integral of slopes."""
+        b, change = self.coefficients(of), z - of
+        far = np.maximum(self.conjugate(z) - self.conjugate(of) - b * change, 0.0)
+        low, high = self._edges()
+        close = np.abs(change) <= 0.1 * np.minimum(of - low, high - of)
+        path = np.where(close, of, 0.0) + np.where(close, change, 0.0) * _NODES[:, None]
+        near = change**2 * ((1 - _NODES) * _WEIGHTS @ self.slopes(path))
+        return np.where(close, near, far)
+
+    def _edges(self) -> tuple[Floats, Floats]:
+        """Return the ends of the domain of phi*."""
+        k = self.depth * (self.depth - 2)
+        return -(self.v0 ** (2 - self.depth)) / k, self.u0 ** (2 - self.depth) / k
 
     def step_to_the_edge(self, z: Floats, dz: Floats) -> float:
         """Return the largest step that goes at most 0.8 of the way to the end of the domain."""
-        k = self.depth * (self.depth - 2)
-        low, high = -(self.v0 ** (2 - self.depth)) / k, self.u0 ** (2 - self.depth) / k
+        low, high = self._edges()
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(dz > 0, (high - z) / dz, np.where(dz < 0, (low - z) / dz, np.inf))
         return min(1.0, 0.8 * float(np.min(room, initial=np.inf)))

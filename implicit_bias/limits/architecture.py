@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .class_norms import INDUCED_OF_CLASSES, MORE_LAYERS, InducedOfClasses
+from .class_norms import INDUCED_OF_CLASSES, MORE_LAYERS, OF_CONTEXTS, InducedOfClasses
 from .optimiser_norms import INDUCED, Form, InducedNorm, LayerNorms
 
 __all__ = ["Architecture"]
@@ -20,7 +20,7 @@ class Architecture:
         Trained layers: the coefficients themselves with one, and a product with two or more.
     gated : bool
         Behind gates or contexts. Of two layers and more the first then has a row a unit, and of K
-        outputs as many units behind each gate.
+        outputs as many units behind each gate, or of the same contexts.
     n_contexts : int or None
         Contexts of a unit; None where it has a gate, or nothing.
     narrowest : int or None
@@ -61,11 +61,11 @@ class Architecture:
         n_classes : int, optional
             K: through a layer of less than K - 1 units the program is a bound alone.
         """
-        if self.n_contexts is not None and self.depth > 1:
-            return None
         found = INDUCED_OF_CLASSES[self.form].get(norms)
         if found is None:
             return None
+        if self.n_contexts is not None and self.form == "gated layer":
+            found = OF_CONTEXTS
         if self.depth > 2 and found.norm == "nuclear":
             found = MORE_LAYERS
         narrow = None not in (self.narrowest, n_classes) and self.narrowest < n_classes - 1  # type: ignore[operator]

@@ -1,19 +1,20 @@
 r"""Norms on the coefficients of K outputs that an optimiser induces, layer norms by layer norms.
 
 What `optimiser_norms.INDUCED` is for one output, with the program in words and what is known of
-training beside it. Coefficients are matrices (K, D), or one such matrix a gate.
+training beside it. Coefficients are matrices (K, D), one such matrix a gate, or one (K, C D) a unit
+with contexts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from .._solve import NormName
 from .optimiser_norms import Form, LayerNorms
 
-__all__ = ["INDUCED_OF_CLASSES", "MORE_LAYERS", "InducedOfClasses"]
+__all__ = ["INDUCED_OF_CLASSES", "MORE_LAYERS", "OF_CONTEXTS", "InducedOfClasses"]
 
 
 @dataclass(frozen=True)
@@ -172,4 +173,14 @@ MORE_LAYERS = _linear(
         _LEAST_WEIGHTS,
     ),
     exact=False,
+)
+# Of units with contexts behind a second layer: their rows of all contexts share the unit's outputs.
+OF_CONTEXTS = replace(
+    _GATED,
+    program="min sum_h ||Z_h||_*  s.t.  sum_h <z_h,y(n),c_h(n) - z_h,k,c_h(n), x_n> >= 1 for "
+    "k != y(n)",
+    theorem="two-layer GLN of K outputs with K units of the same contexts: the least weights of "
+    "margin 1 have the least sum of nuclear norms, of a unit's matrix (K, C D) over all of its "
+    "contexts, and training goes to KKT points of that problem (Lyu and Li, Gradient descent "
+    "maximizes the margin of homogeneous neural networks), of which this is the best",
 )

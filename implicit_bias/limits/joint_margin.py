@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._doors import door, parameters
-from .._kinds import anything
+from .._kinds import anything, count
 from .._solve import (
     MaxMarginProgram,
     Norm,
@@ -24,6 +24,7 @@ from .._solve import (
 )
 from ..data.arrays import Floats
 from .literal import LiteralProgram, constant, cvxpy_module, labelled
+from .predictors import ContextColumns, count_units
 
 if TYPE_CHECKING:
     import cvxpy
@@ -53,7 +54,7 @@ def class_labels(labels: Any, n_classes: int | None = None) -> NDArray[np.int64]
     return classes.astype(np.int64)
 
 
-@parameters(norm=anything)
+@parameters(norm=anything, n_contexts=count(1))
 @dataclass(frozen=True)
 class JointMargin(LiteralProgram):
     """The multi-class hard-margin program: scores of all classes at once, one norm.
@@ -61,6 +62,8 @@ class JointMargin(LiteralProgram):
         minimise  N(W)   s.t.   <w[y[n]] - w[k], phi[n]> >= 1   for every n and k != y[n]
 
     Behind gates, `phi[n]` are the inputs behind each open gate, and W has a (K, D) matrix a gate.
+    With contexts they are the inputs in the place of each unit's context, and W has a (K, C D)
+    matrix a unit.
 
     Parameters
     ----------
@@ -68,6 +71,8 @@ class JointMargin(LiteralProgram):
         K; by default one more than the largest label.
     norm : str or Norm
         N, by default the l2 norm of all entries: see `Norm.of`.
+    n_contexts : int, optional
+        C, of gates that are contexts: integers (n, H) from 0 to C - 1.
 
     References
     ----------
@@ -81,6 +86,7 @@ class JointMargin(LiteralProgram):
 
     n_classes: int | None = None
     norm: Norm | NormName = "l2"
+    n_contexts: int | None = None
 
     def __post_init__(self) -> None:
         Norm.of(self.norm)
@@ -99,15 +105,18 @@ class JointMargin(LiteralProgram):
         Returns
         -------
         NormProgram
-            Of coefficients (K, D), or (H, K, D) behind gates, on NumPy arrays.
+            Of coefficients (K, D), (H, K, D) behind gates, or (H, K, C D) of contexts, each row
+            context by context; on NumPy arrays.
 
         Raises
         ------
         TypeError, ValueError
-            If shapes disagree, values are not finite, or labels are not whole numbers below K.
+            If shapes disagree, values are not finite, labels are not whole numbers below K, or
+            contexts not below C.
         """
         X, classes, Z, K = self._checked(features, labels, gates)
-        return NormProgram(RelativeMargins(X, classes, K, Z), Norm.of(self.norm))
+        image = RelativeMargins(X, classes, K, Z, self.n_contexts or 1)
+        return NormProgram(image, Norm.of(self.norm))
 
     def program(self, features: Any, labels: Any) -> MaxMarginProgram:
         """State the l2 program: a row per pair of sample and wrong class, a column per class.
@@ -134,7 +143,8 @@ class JointMargin(LiteralProgram):
     def literal(self, features: Any, labels: Any, gates: Any = None) -> cvxpy.Problem:
         """State the program; its variable is W (K, D), each constraint about one wrong class.
 
-        Behind gates W is (H K, D), a block of K rows a gate.
+        Behind gates W is (H K, D), a block of K rows a gate, and (H K, C D) of contexts, column
+        c D + d being input d in context c.
 
         Parameters
         ----------
@@ -165,14 +175,19 @@ class JointMargin(LiteralProgram):
         cp = cvxpy_module()
         X, classes, Z, K = self._checked(features, labels, gates)
         phi, e = constant(X, "phi"), constant(np.eye(K)[classes], "e")
-        n_gates = 1 if Z is None else Z.shape[1]
-        W = cp.Variable((n_gates * K, X.shape[1]), name="W")
+        C, D = self.n_contexts or 1, X.shape[1]
+        n_gates = 1 if Z is None else Z.shape[1] // C
+        W = cp.Variable((n_gates * K, C * D), name="W")
         blocks = [W] if n_gates == 1 else [W[h * K : (h + 1) * K, :] for h in range(n_gates)]
         if Z is None:
             scores = phi @ W.T
         else:
-            g = constant(Z, "g")
-            scores = sum(cp.multiply(g[:, [h]], phi @ blocks[h].T) for h in range(n_gates))
+            g = constant(Z, "g")  # of contexts, column h C + c is 1 where unit h is in context c
+            scores = sum(
+                cp.multiply(g[:, [h * C + c]], phi @ blocks[h][:, c * D : (c + 1) * D].T)
+                for h in range(n_gates)
+                for c in range(C)
+            )
         own = cp.sum(cp.multiply(e, scores), axis=1)  # the score of the own class
         wrong = {k: np.flatnonzero(classes != k) for k in range(K)}
         margins = [
@@ -193,8 +208,19 @@ class JointMargin(LiteralProgram):
         classes = class_labels(labels, self.n_classes)
         X = class_matrix("features", features, len(classes), "D")
         require_scale("features", X)
-        Z = None if gates is None else class_matrix("gates", gates, len(classes), "H")
+        Z = self._columns(gates, X)
         return X, classes, Z, self.n_classes or int(classes.max()) + 1
+
+    def _columns(self, gates: Any, X: Floats) -> Floats | None:
+        """Return gates (n, H), or one-hot contexts (n, H C)."""
+        if self.n_contexts is None:
+            return None if gates is None else class_matrix("gates", gates, len(X), "H")
+        if gates is None:
+            raise ValueError("`n_contexts` are those of `gates`, which are missing")
+        require_real("gates", gates, "integers")
+        contexts = np.asarray(to_numpy(gates))
+        columns = ContextColumns(count_units("gates", contexts, len(X)), self.n_contexts)
+        return np.asarray(columns(columns.check(contexts, X)))
 
 
 def class_matrix(name: str, value: Any, n_rows: int, columns: str) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Unpack, overload
 import numpy as np
 
 from .._doors import door, result
-from .._kinds import anything
+from .._kinds import anything, count
 from .._solve import (
     Array,
     ArrayLike,
@@ -55,8 +55,9 @@ class MulticlassLimit(MaxMarginResult):
 
     Attributes
     ----------
-    zeta : (K, D) or (H, K, D) array
-        Coefficients, a matrix a gate where there are gates, at smallest relative margin 1.
+    zeta : (K, D), (H, K, D) or (H, K, C, D) array
+        Coefficients, a matrix a gate where there are gates, or a unit and context, at smallest
+        relative margin 1.
     dual : (n, K) array
         Multipliers of the relative margins, 0 at the own class; with sum 1 where they prove
         inseparability.
@@ -102,6 +103,11 @@ class MulticlassLimit(MaxMarginResult):
         return int(self.dual.shape[1])
 
     @property
+    def n_contexts(self) -> int | None:
+        """Number C of contexts of a unit; None where coefficients have none."""
+        return int(self.zeta.shape[2]) if self.zeta.ndim == 4 else None
+
+    @property
     def unit_norms(self) -> DenseArray:
         """The norm of all coefficients together (1,): what a network is measured by as a whole."""
         xp = array_namespace(self.zeta)
@@ -136,7 +142,7 @@ class MulticlassLimit(MaxMarginResult):
                 f"`zeta` must have the shape of the limit's, {tuple(self.zeta.shape)}, got "
                 f"{given.shape}"
             )
-        return Norm.of(self.norm).value(given)
+        return Norm.of(self.norm).value(_matrices(given))
 
     @property
     def is_unique(self) -> bool:
@@ -160,6 +166,7 @@ class MulticlassLimit(MaxMarginResult):
         labels : (n,) ints
             Classes from 0 to K - 1.
         gates : (n, H) array, optional
+            Contexts where the coefficients have some.
 
         Returns
         -------
@@ -178,25 +185,27 @@ class MulticlassLimit(MaxMarginResult):
         'SOLVED'
         """
         class_matrix("X", X, len(class_labels(labels, self.n_classes)), "D")
-        program = JointMargin(self.n_classes, self.norm).margins(X, labels, gates)
-        if program.image.shape != tuple(self.zeta.shape) or len(
-            self.dual
-        ) != program.image.n_rows // (self.n_classes - 1):
+        stated = JointMargin(self.n_classes, self.norm, self.n_contexts)
+        program = stated.margins(X, labels, gates)
+        shape = _shape(program, self.n_contexts)
+        if shape != tuple(self.zeta.shape) or len(self.dual) != program.image.n_rows // (
+            self.n_classes - 1
+        ):
             raise ValueError(
-                f"`X`, `labels` and `gates` make a program of coefficients {program.image.shape}, "
+                f"`X`, `labels` and `gates` make a program of coefficients {shape}, "
                 f"and the limit has {tuple(self.zeta.shape)} of {len(self.dual)} samples: give the "
                 "data that it was solved on"
             )
         solution = conclude_norm(
             program,
-            np.asarray(to_numpy(self.zeta)),
+            _matrices(np.asarray(to_numpy(self.zeta))),
             np.asarray(to_numpy(self.dual))[_image(program).wrong],
             tol=self.tol,
             iterations=self.iterations,
             seconds=self.seconds,
             solver=self.solver,
         )
-        return _read(program, solution, self.zeta)
+        return _read(program, solution, self.zeta, self.n_contexts)
 
     def _summary(self) -> dict[str, Any]:
         return super()._summary() | {
@@ -207,13 +216,14 @@ class MulticlassLimit(MaxMarginResult):
 
     def _fault(self) -> str:
         n, K = self.dual.shape if self.dual.ndim == 2 else (0, 0)
-        if self.margins.shape != (n,) or self.support.shape != (n, K) or self.zeta.ndim not in (
-            2, 3,
-        ) or self.zeta.shape[-2] != K:  # fmt: skip
+        classes = {2: 0, 3: 1, 4: 1}.get(self.zeta.ndim)  # which axis of the coefficients they are
+        if self.margins.shape != (n,) or self.support.shape != (n, K) or (
+            classes is None or self.zeta.shape[classes] != K
+        ):  # fmt: skip
             return "its arrays are not of one number of samples and classes"
         if not all(np.all(np.isfinite(one)) for one in (self.zeta, self.dual, self.margins)):
             return "an array is not finite"
-        margin, above = float(self.margins.min()), Norm.of(self.norm).value(self.zeta)
+        margin, above = float(self.margins.min()), Norm.of(self.norm).value(_matrices(self.zeta))
         supported = (
             margin > 0
             and self.dual.min() >= 0
@@ -248,6 +258,7 @@ def solve_multiclass_svm(
     *,
     norm: Norm | NormName = "l2",
     n_classes: int | None = None,
+    n_contexts: int | None = None,
     inseparable: Literal["prove"] = "prove",
     **solving: Unpack[Solving],
 ) -> MulticlassLimit: ...
@@ -259,10 +270,11 @@ def solve_multiclass_svm(
     *,
     norm: Norm | NormName = "l2",
     n_classes: int | None = None,
+    n_contexts: int | None = None,
     inseparable: Literal["split"],
     **solving: Unpack[Solving],
 ) -> SplitLimit: ...
-@door(norm=anything, gates=anything)
+@door(norm=anything, gates=anything, n_contexts=count(1))
 def solve_multiclass_svm(
     X: ArrayLike,
     labels: ArrayLike,
@@ -270,6 +282,7 @@ def solve_multiclass_svm(
     *,
     norm: Norm | NormName = "l2",
     n_classes: int | None = None,
+    n_contexts: int | None = None,
     inseparable: Inseparable = "prove",
     **solving: Unpack[Solving],
 ) -> MulticlassLimit | SplitLimit:
@@ -295,9 +308,13 @@ def solve_multiclass_svm(
         ``sum_h gates[n, h] <zeta[h, k], x[n]>``.
     norm : str or Norm
         See `Norm.of`; behind gates "l2", "linf", "l1" and those of units, such as "sum-nuclear",
-        the norm of gradient descent on two layers behind enough copies of each gate.
+        the norm of gradient descent on two layers behind enough copies of each gate or unit.
     n_classes : int, optional
         K, by default one more than the largest label.
+    n_contexts : int, optional
+        C, of gates that are contexts: integers from 0 to C - 1. Coefficients are then
+        (H, K, C, D), scores ``sum_h <zeta[h, k, gates[n, h]], x[n]>``, and the matrix of a unit is
+        (K, C D).
     inseparable : {"prove", "split"}
         Where nothing separates, the proof of that, or the limit that there is all the same: with E
         the pairs that contradict each other and A the others, a direction that separates A, is 0 on
@@ -354,14 +371,16 @@ def solve_multiclass_svm(
     class_matrix("X", X, len(class_labels(labels, n_classes)), "D")
     inputs, wanted = as_float64(X), Norm.of(norm)
     require_scale("X", inputs)
-    program = JointMargin(n_classes, wanted).margins(inputs, labels, gates)
+    program = JointMargin(n_classes, wanted, n_contexts).margins(inputs, labels, gates)
     wanted.value(np.ones(program.image.shape))  # that it is one of such coefficients
     if inseparable == "split":
         image = _image(program)
         samples = np.nonzero(image.wrong)[0]
-        return solve_split(program, samples, program.image.shape, image.pairs, **solving)
+        shape = _shape(program, n_contexts)
+        return solve_split(program, samples, shape, image.pairs, **solving)
     solver, settings = chosen(**({"solver": solver_of(wanted)} | solving))  # type: ignore[arg-type]
-    return _read(program, solve_norm(program, solver=solver, settings=settings), inputs)
+    solution = solve_norm(program, solver=solver, settings=settings)
+    return _read(program, solution, inputs, n_contexts)
 
 
 def _image(program: NormProgram) -> RelativeMargins:
@@ -369,7 +388,20 @@ def _image(program: NormProgram) -> RelativeMargins:
     return program.image
 
 
-def _read(program: NormProgram, solution: NormSolution, like: Array) -> MulticlassLimit:
+def _shape(program: NormProgram, n_contexts: int | None) -> tuple[int, ...]:
+    """Return the shape of coefficients as the limit has them: contexts have an axis."""
+    shape = program.image.shape
+    return shape if n_contexts is None else (*shape[:2], n_contexts, shape[2] // n_contexts)
+
+
+def _matrices(zeta: Any) -> Any:
+    """Return coefficients as the norm takes them: of contexts one matrix (K, C D) a unit."""
+    return zeta.reshape((*zeta.shape[:2], -1)) if zeta.ndim == 4 else zeta
+
+
+def _read(
+    program: NormProgram, solution: NormSolution, like: Array, n_contexts: int | None
+) -> MulticlassLimit:
     """Read a solution as the limit of K classes, its arrays as those that were given."""
     image = _image(program)
     margins = image.scores(solution.primal)
@@ -387,7 +419,7 @@ def _read(program: NormProgram, solution: NormSolution, like: Array) -> Multicla
         return as_float64(values, like=like)
 
     return MulticlassLimit(
-        zeta=placed(solution.primal),
+        zeta=placed(solution.primal.reshape(_shape(program, n_contexts))),
         dual=placed(image.pairs(solution.dual)),
         margins=placed(own.min(axis=1)),
         support=xp.asarray(support, device=like.device),

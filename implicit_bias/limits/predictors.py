@@ -116,20 +116,20 @@ class MulticlassPredictor(DecisionFunction):
 
     Parameters
     ----------
-    zeta : (K, D) or (H, K, D) array
-        Without gates, or one matrix a gate.
+    zeta : (K, D), (H, K, D) or (H, K, C, D) array
+        Without gates, one matrix a gate, or one a unit and context.
     """
 
     zeta: DenseArray
 
     @door(gates=anything)
     def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
-        """Return the scores (n, K), in float64, of `X` (n, D) under `gates` (n, H).
+        """Return the scores (n, K), in float64, of `X` (n, D) under gates, or contexts, (n, H).
 
         Raises
         ------
-        ValueError
-            If shapes disagree, or values are not finite.
+        TypeError, ValueError
+            If shapes disagree, values are not finite, or contexts no integers from 0 to C - 1.
         """
         xp = array_namespace(self.zeta)
         inputs = as_float64(X, like=self.zeta)
@@ -137,6 +137,15 @@ class MulticlassPredictor(DecisionFunction):
         require_finite("X", inputs)
         if self.zeta.ndim == 2:
             return inputs @ self.zeta.T  # type: ignore[no-any-return]
+        if self.zeta.ndim == 4:
+            rule = ContextColumns(int(self.zeta.shape[0]), int(self.zeta.shape[2]))
+            one_hot = rule(rule.check(gates, inputs))
+            by_column = xp.permute_dims(self.zeta, (0, 2, 1, 3))
+            weights = by_column.reshape((-1, *by_column.shape[2:]))
+            found: DenseArray = sum(
+                one_hot[:, j, None] * (inputs @ weights[j].T) for j in range(weights.shape[0])
+            )
+            return found
         require_real("gates", gates)
         Z = as_float64(gates, like=self.zeta)
         require_shape("gates", Z, (inputs.shape[0], self.zeta.shape[0]), "one gate a column")

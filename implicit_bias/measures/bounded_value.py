@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -166,7 +166,7 @@ class BoundedComparison(BoundedValue):
 
 
 @door()
-def value_of(network: torch.nn.Module, sample: Sample) -> float:
+def value_of(network: torch.nn.Module, sample: Sample[Any]) -> float:
     """Measure ``(||w||^2 / L)^(L/2)`` over the smallest margin of a network.
 
     Parameters
@@ -220,10 +220,10 @@ def flat_weights(network: torch.nn.Module) -> Floats:
 @door()
 def measure_bounded_value(
     network: torch.nn.Module,
-    sample: Sample,
+    sample: Sample[Any],
     bound: float = math.nan,
     *,
-    search: tuple[torch.nn.Module, Sample] | None = None,
+    search: tuple[torch.nn.Module, Sample[Any]] | None = None,
     max_weights: int | None = None,
 ) -> BoundedValue:
     """Measure the value of a network and find its local limit.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -217,8 +217,8 @@ class Comparison(Measured, eq=True):
 def compare(
     limit: Limit | MulticlassLimit,
     network: torch.nn.Module,
-    train: Sample,
-    val: Sample,
+    train: Sample[Any],
+    val: Sample[Any],
     *,
     kkt: KKTDistance | None = None,
     own: OwnNorm | None = None,
@@ -280,7 +280,10 @@ def compare(
 
 @door()
 def measure_network(
-    network: torch.nn.Module, train: Sample, held_out: Sample, kkt: KKTDistance | None = None
+    network: torch.nn.Module,
+    train: Sample[Any],
+    held_out: Sample[Any],
+    kkt: KKTDistance | None = None,
 ) -> NetworkState:
     """Measure margins, norms and accuracies of a network.
 

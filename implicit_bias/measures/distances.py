@@ -137,8 +137,8 @@ class Distances:
     def __init__(
         self,
         limit: Limit | MulticlassLimit | None,
-        train: Sample,
-        val: Sample,
+        train: Sample[Any],
+        val: Sample[Any],
         *,
         loss: MarginLoss = "logistic",
         kkt: bool = True,
@@ -303,7 +303,7 @@ def _direction(network: torch.nn.Module) -> Array:
     return unit / (float(np.linalg.norm(unit)) or 1.0)
 
 
-def _predict(limit: MarginLimit, sample: Sample) -> Array:
+def _predict(limit: MarginLimit, sample: Sample[Any]) -> Array:
     if not limit.certificate.proves_separability():
         raise ValueError(
             f"the limit is {limit.status.name} and has no coefficients to compare a network with: "

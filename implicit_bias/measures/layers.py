@@ -132,7 +132,8 @@ def separability_by_layer(
     >>> bool(layers[0])
     True
     """
-    labels = np.asarray(to_numpy(Sample(X, y, gates).y), dtype=np.float64)
+    given = None if gates is None else to_numpy(gates)
+    labels = Sample(to_numpy(X), to_numpy(y), given).y.astype(np.float64)
     return tuple(
         _measure(name, features, labels)
         for name, features in layer_features(network, X, gates, layers=layers)

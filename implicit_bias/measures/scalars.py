@@ -6,7 +6,7 @@ Used by `compare` at the end of training and by `Distances` along it.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,7 @@ SMALL = 0.5
 
 
 @door()
-def scores(network: torch.nn.Module, sample: Sample) -> Array:
+def scores(network: torch.nn.Module, sample: Sample[Any]) -> Array:
     """Return the scores of a network on a sample, computed in its own dtype and on its own device.
 
     Parameters
@@ -340,7 +340,7 @@ def wrongly_small(norms: Array, dual_norms: Array, limit: MarginLimit | None) ->
 
 
 def kkt_where_separated(
-    network: torch.nn.Module, sample: Sample | GatedData, margins: Array
+    network: torch.nn.Module, sample: Sample[Any] | GatedData, margins: Array
 ) -> KKTDistance | None:
     """KKT distance of a homogeneous network that separates the sample; None for any other."""
     if not isinstance(network, Homogeneous) or not margins.min() > 0:

@@ -1,4 +1,4 @@
-"""Networks with several units behind each gate, as functions of the gates' coefficients."""
+"""Networks with several units behind each gate or set of contexts, as functions of these."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .._doors import door
 from .frelu import FReLU
+from .gln import GLN
 from .protocols import check_inputs, check_tensor
 from .weights import as_tensor
 
@@ -15,23 +16,24 @@ __all__ = ["CopiedUnits"]
 
 
 class CopiedUnits(torch.nn.Module):
-    r"""Frozen-gate network with several units behind each gate.
+    r"""Network with several units behind each gate, or in each unit's contexts.
 
-    With K outputs a lone unit has coefficients :math:`a_h w_h^\top` of rank one behind its gate;
-    enough copies have any matrix :math:`Z_h` there, and the shortest weights of two layers then
-    cost :math:`\|w\|^2 / 2 = \sum_h \|Z_h\|_*`, the sum of nuclear norms.
+    With K outputs a lone unit has coefficients :math:`a_h w_h^\top` of rank one behind its gate,
+    or over all of its contexts, then (K, C D); enough copies have any matrix :math:`Z_h` there, and
+    the shortest weights of two layers cost :math:`\|w\|^2 / 2 = \sum_h \|Z_h\|_*`, the sum of
+    nuclear norms.
 
     Parameters
     ----------
-    network : FReLU
+    network : FReLU or GLN
         Of H times `copies` units, those of a gate beside each other, and K >= 2 outputs.
     copies : int
-        Units of each gate; K of them have any matrix.
+        Units of each gate, or of the same contexts; K of them have any matrix.
 
     Raises
     ------
     TypeError
-        If the network is no `FReLU`, or `copies` no whole number.
+        If the network is neither, or `copies` no whole number.
     ValueError
         If the units are not so many for each gate, or there is one output.
 
@@ -43,10 +45,10 @@ class CopiedUnits(torch.nn.Module):
     """
 
     @door()
-    def __init__(self, network: FReLU, copies: int) -> None:
+    def __init__(self, network: FReLU | GLN, copies: int) -> None:
         super().__init__()
-        if not isinstance(network, FReLU):
-            raise TypeError(f"`network` must be an FReLU, got {type(network).__name__}")
+        if not isinstance(network, FReLU | GLN):
+            raise TypeError(f"`network` must be an FReLU or a GLN, got {type(network).__name__}")
         if copies < 1 or network.n_units % copies or network.n_outputs < 2:
             raise ValueError(
                 f"`network` has {network.n_units} units and {network.n_outputs} outputs: give "
@@ -61,38 +63,39 @@ class CopiedUnits(torch.nn.Module):
 
     @door()
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
-        """Check gates (n, H) once and place them in the dtype and on the device of the weights.
+        """Check gates, or contexts, (n, H) once and place them on the device of the weights.
 
         Raises
         ------
-        ValueError
-            If their shape is wrong or one of them is neither 0 nor 1.
+        TypeError, ValueError
+            If their shape is wrong, or the network does not take them.
         """
         given = as_tensor(gates)
         self._check(given, len(given) if given.ndim else 0)
         return self.network.prepare(given.repeat_interleave(self.copies, dim=1))[:, :: self.copies]
 
     def _check(self, gates: Tensor, n: int) -> None:
-        check_tensor("gates", gates)
+        name = "contexts" if isinstance(self.network, GLN) else "gates"
+        check_tensor(name, gates)
         shape = (n, self.network.n_units // self.copies)
         if tuple(gates.shape) != shape:
-            raise ValueError(f"`gates` must have shape {shape}, got {tuple(gates.shape)}")
+            raise ValueError(f"`{name}` must have shape {shape}, got {tuple(gates.shape)}")
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
-        """Return the scores (n, K) of X (n, D) under gates (n, H)."""
+        """Return the scores (n, K) of X (n, D) under gates, or contexts, (n, H)."""
         check_inputs(X, self.network.w1, self.network.n_inputs)
         self._check(gates, len(X))
         scores: Tensor = self.network(X, gates.repeat_interleave(self.copies, dim=1))
         return scores
 
     def zeta(self) -> Tensor:
-        """Return the coefficients (H, K, D) of every gate, sums over its units."""
+        """Return the coefficients (H, K, D) of gates, (H, K, C, D) of contexts: sums over units."""
         zeta = self.network.zeta()
         return zeta.view(-1, self.copies, *zeta.shape[1:]).sum(1)
 
     def unit_norms(self) -> Tensor:
-        """Return the nuclear norms (H,) of the gates' coefficients."""
-        values: Tensor = torch.linalg.svdvals(self.zeta())
+        """Return the nuclear norms (H,) of the matrices (K, D), or (K, C D) of contexts."""
+        values: Tensor = torch.linalg.svdvals(self.zeta().flatten(2))
         return values.sum(-1)
 
     def imbalance(self) -> Tensor:

@@ -117,6 +117,10 @@ class HeldLimit:
     ) -> GatedOLS: ...
     @overload
     def __get__(
+        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> MulticlassLimit: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["gln"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, GLNLimit]: ...
     @overload
@@ -234,6 +238,10 @@ class HeldNetwork:
     def __get__(
         self, report: Report[Literal["gdln"], Any, Any, Any], owner: Any = None
     ) -> Mapping[str, Module]: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> CopiedUnits: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln"], Literal["all"], Any, Any], owner: Any = None
@@ -357,6 +365,10 @@ class HeldTrajectory:
     ) -> Mapping[str, Trajectory]: ...
     @overload
     def __get__(
+        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Trajectory: ...
+    @overload
+    def __get__(
         self, report: Report[Literal["gln"], Literal["all"], Any, Any], owner: Any = None
     ) -> Mapping[int, Trajectory]: ...
     @overload
@@ -476,6 +488,10 @@ class HeldComparison:
     def __get__(
         self, report: Report[Literal["gdln"], Any, Any, Any], owner: Any = None
     ) -> GDLNComparison: ...
+    @overload
+    def __get__(
+        self, report: Report[Literal["gln"], Literal["joint"], Any, Any], owner: Any = None
+    ) -> Comparison: ...
     @overload
     def __get__(
         self, report: Report[Literal["gln"], Literal["all"], Any, Any], owner: Any = None

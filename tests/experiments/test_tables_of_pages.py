@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.pages import ROOT, held, lines, said
+
 DATA = ("mnist", "digits")
 
 
-def rows(name: str) -> pd.DataFrame:
+@cache
+def _read(name: str) -> pd.DataFrame:
     return pd.read_csv(ROOT / "experiments" / "results" / f"{name}.csv")
 
 
-def lines(page: str) -> list[list[str]]:
-    """The cells of all tables of a page."""
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-            for line in text.splitlines() if line.startswith("|")]  # fmt: skip
+def rows(name: str) -> pd.DataFrame:
+    return _read(name).copy()
 
 
 def assert_has(page: str, line: list[str]) -> None:
-    same = [found for found in lines(page) if found[0] == line[0]]
-    assert line in same, f"{page} has {same}, and the rows say {line}"
+    known = lines(page)
+    same = [found for found in known if found[0] == line[0]]
+    assert line in known, f"{page} has {same}, and the rows say {line}"
 
 
 @pytest.mark.parametrize("column", ["printed", "groups", "network", "loss", "units"])
@@ -78,8 +78,7 @@ def test_the_local_limits_of_deep_networks() -> None:
         line = [gating, str(depth), str(len(here)), f"{bound:.6f}{attained}", f"{best:.6f}",
                 f"{bound / best:.4f}", str(here.limit.nunique()), f"{count} {status}",
                 f"{here.ratio.min():.4f} to {here.ratio.max():.4f}"]  # fmt: skip
-        found = [one for one in lines("deep-networks.md") if one[3:4] == line[3:4]]
-        assert line[1:] in [one[1:] for one in found], (line, found)
+        assert_has("deep-networks.md", line)
 
 
 RELU_DATA = {"random": "random, 30 x 8", "plane": "diamond, 40 x 3", "digits": "60 digits"}
@@ -213,7 +212,9 @@ def test_what_the_defaults_reach() -> None:
     for one in frame[frame.value.notna()].itertuples():
         value = f"{one.value:.4f}" if one.value > 1e-3 else f"{one.value:.0e}"
         line = [one.model, one.network, one.verdict, value, f"{one.seconds:.1f}"]
-        assert line in [[*cells[:3], *cells[4:]] for cells in lines("reaching-the-limit.md")], line
+        known = [[*cells[:3], *cells[4:]] for cells in lines("reaching-the-limit.md")]
+        assert line in known, line
+        held("reaching-the-limit.md", lines("reaching-the-limit.md")[known.index(line)])
     at = frame[frame.verdict == "AT ITS LIMIT"]
     assert (at.distance <= 0.01).all()
 
@@ -235,6 +236,7 @@ def test_how_far_each_model_was_brought_by_each_trainer() -> None:
         assert _as_wide(line[6].removesuffix(" %"), 100 * here.agreement, 3)
         assert _as_wide(line[7], here.kkt_residual, 1)
         assert _as_wide(line[8], here.kkt_complementarity, 1)
+        held("trainers.md", line)
 
 
 def _as_wide(cell: str, values: pd.Series, digits: int) -> bool:
@@ -246,7 +248,7 @@ def _as_wide(cell: str, values: pd.Series, digits: int) -> bool:
 
 def test_every_start_separates_its_data_and_ends_near_its_yardstick() -> None:
     frame = rows("starts")
-    page = (ROOT / "docs" / "reaching-the-limit.md").read_text(encoding="utf-8")
+    page = said("reaching-the-limit.md")
     kinds = frame.groupby(["model", "data", "units"])
     assert f"all of {len(frame):,} starts" in page and frame.separated.all()
     assert (kinds.size() == 35).all() and frame.groupby(["model", "data"]).ngroups == 11
@@ -272,6 +274,7 @@ def test_solver_beside_cvxpy() -> None:
         (line,) = [one for one in lines("speed.md") if one[0] == str(sizes).replace("'", "")
                    and len(one) == 5]  # fmt: skip
         assert line[1:3] == [f"{ours:.2g} s", f"{scs:.1f} s, {scs / ours:.0f} x"]
+        held("speed.md", line[:3])
 
 
 def _spread(mean: float, error: float, digits: int) -> str:
@@ -298,11 +301,6 @@ def test_the_experiments_on_distillation_again() -> None:
 HALF_SPACES, DEEP_GATED = "research/half-space-features.md", "research/deep-gated.md"
 
 
-def said(page: str) -> str:
-    """The words of a page, with single spaces between them."""
-    return re.sub(r"\s+", " ", (ROOT / "docs" / page).read_text(encoding="utf-8"))
-
-
 def test_gates_of_dlgns_on_the_circle() -> None:
     frame = rows("circle")
     counts = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}
@@ -325,6 +323,7 @@ def test_gates_of_dlgns_on_the_circle() -> None:
         spread = f"{here.loss_hard.min():.{digits}f} to {here.loss_hard.max():.{digits}f}"
         (line,) = [one for one in lines(HALF_SPACES) if one[0].startswith("loss at the end")]
         assert line[1 if name == "trained" else 2].startswith(spread), spread
+        held(HALF_SPACES, [spread])
     relu = frame[frame.experts == "relu"].steps_to_loss
     assert f"({relu.min():.0f} to {relu.max():.0f} steps)" in said(HALF_SPACES)
 
@@ -386,6 +385,7 @@ def test_networks_with_soft_gates() -> None:
                 cells.append("-" if math.isnan(value) else f"{value:,.0f}")
             (line,) = [one for one in lines(DEEP_GATED) if one[:2] == [kind, init]]
             assert line[2:] == cells, (kind, init, cells)
+            held(DEEP_GATED, line)
     runs = last.set_index(["init", "seed", "kind"]).unstack()
     assert len(runs) == 10
 
@@ -448,7 +448,7 @@ def test_the_first_step_and_gates_of_other_networks() -> None:
 
 
 def test_what_is_said_of_gates_of_other_networks() -> None:
-    page = re.sub(r"\s+", " ", (ROOT / "docs/research/kernels.md").read_text(encoding="utf-8"))
+    page = said("research/kernels.md")
     frame = rows("galu")
     pairs = frame.pivot(index=["depth", "seed"], columns="kind", values=["spread", "left"])
     better = (pairs.spread.galu > pairs.spread.relu) & (pairs.left.galu < pairs.left.relu)
@@ -468,8 +468,9 @@ def test_how_often_bars_of_unfinished_runs_hold() -> None:
     for model, here in estimated.groupby(kinds):
         (line,) = [one for one in lines("reaching-the-limit.md")
                    if one[0].split(",")[0] == named[model] and len(one) == 5]  # fmt: skip
-        held = [100 * here.covered[here.times == times].mean() for times in (10, 20)]
-        assert line[1:3] == [str(len(here) // 2), f"{held[0]:.0f} %, {held[1]:.0f} %"]
+        bars = [100 * here.covered[here.times == times].mean() for times in (10, 20)]
+        assert line[1:3] == [str(len(here) // 2), f"{bars[0]:.0f} %, {bars[1]:.0f} %"]
+        held("reaching-the-limit.md", line[:3])
 
 
 def test_figure_2_of_the_paper_on_gated_linear_networks() -> None:
@@ -521,6 +522,7 @@ def test_spectra_behind_random_gates() -> None:
     assert set(ran[middle.trained_steps.notna()]) == {1, 5}  # at width 25 and depth 2 one
     for width, depth, *cells in shown:
         one = middle.loc[(int(width), int(depth))]
+        held("research/kernels.md", [width, depth, *cells])
         for name, cell in zip(names, cells, strict=True):
             text = cell.replace(",", "")
             known = {"never": math.inf, "inf": math.inf, "-": math.nan}
@@ -530,7 +532,7 @@ def test_spectra_behind_random_gates() -> None:
 
 
 def test_what_is_said_of_spectra() -> None:
-    page = re.sub(r"\s+", " ", (ROOT / "docs/research/kernels.md").read_text(encoding="utf-8"))
+    page = said("research/kernels.md")
     frame = rows("spectra")
     kinds = frame.groupby(["width", "depth"])
     middle, means = kinds.median(numeric_only=True), kinds.mean(numeric_only=True)
@@ -562,7 +564,7 @@ def test_what_is_said_of_spectra() -> None:
 
 
 def test_path_kernels_of_learned_gates() -> None:
-    page = re.sub(r"\s+", " ", (ROOT / "docs/research/kernels.md").read_text(encoding="utf-8"))
+    page = said("research/kernels.md")
     runs = rows("path_kernels_mnist").sort_values("step").groupby(["widths", "loss", "seed"])
     start, end = runs.first(), runs.last()
     for key in start.index:
@@ -584,7 +586,7 @@ def test_path_kernels_of_learned_gates() -> None:
 
 def test_whose_gates_classify_best() -> None:
     frame = rows("whose_gates_mnist")
-    said = {
+    titles = {
         "adapting": "adapting (ReLU)", "own start": "frozen, its own start",
         "another's": "frozen, of another untrained network (GaLU)",
         "learned": "frozen, learned by the first; new weights",
@@ -594,7 +596,7 @@ def test_whose_gates_classify_best() -> None:
             f"{100 * one.mean():.2f} ({100 * one.min():.2f} to {100 * one.max():.2f})"
             for one in (here.error, here.npk_error)
         ]
-        assert_has("research/kernels.md", [said[str(gates)], *cells])
+        assert_has("research/kernels.md", [titles[str(gates)], *cells])
     errors = frame.pivot(index="seed", columns="gates", values="error")
     machines = frame.pivot(index="seed", columns="gates", values="npk_error")
     assert (errors["adapting"] < errors["own start"]).sum() == len(errors) == 10
@@ -619,6 +621,7 @@ def test_the_table_of_peers_is_that_of_the_rows() -> None:
         (line,) = [one for one in lines("speed.md") if one[0] == solver and len(one) == 13]
         for case, cell in zip(cases, line[1:], strict=True):
             assert _as_peer(cell, found.loc[case] if case in found.index else None), (solver, case)
+        held("speed.md", line)
 
 
 def _as_peer(cell: str, row: pd.Series | None) -> bool:
@@ -637,9 +640,9 @@ def test_units_of_three_activations() -> None:
     frame = rows("activations")
     assert frame.groupby(["activation", "xi_1"]).size().eq(24).all()
     for (name, order), here in frame.groupby(["activation", "xi_1"]):
-        for said, one in (("above 0", here[here.bias > 0]), ("below 0", here[here.bias < 0])):
+        for side, one in (("above 0", here[here.bias > 0]), ("below 0", here[here.bias < 0])):
             other = 6 - order
-            cells = [name, f"{order:g}, {other:g}", said, str(len(one))]
+            cells = [name, f"{order:g}, {other:g}", side, str(len(one))]
             cells += [f"{one.localisation.mean():.3f}", f"{one.fast.mean():.3f}"]
             assert cells in lines("research/activations.md"), cells
 

@@ -151,6 +151,21 @@ def test_a_margin_goes_from_l2_to_l1_as_it_grows(margin) -> None:
     assert {0.01: ratios[1] > 0.999, 1.0: ratios[1] < 0.99, 50.0: ratios[0] > 0.93}[margin]
 
 
+@pytest.mark.parametrize("depth", [2, 3])
+def test_a_start_that_has_the_margins_or_the_targets_is_the_limit(depth) -> None:
+    features, start = np.array([[1.0, 0.3], [-1.0, 0.2]]), (np.array([2.0, 0.3]), [0.5, 0.1])
+    scores = features @ solve_diagonal(features, [1.0, -1.0], *start, depth=depth).start
+    y = np.sign(scores)
+    for asked in ({"margin": 0.02}, {"margin": float(np.abs(scores).min())}, None):
+        targets, options = (scores, {}) if asked is None else (y, asked)
+        limit = solve_diagonal(features, targets, *start, depth=depth, **options).require()
+        np.testing.assert_allclose(limit.zeta, limit.start, rtol=1e-12)
+        assert np.abs(limit.dual).max() < 1e-12
+    assert (
+        solve_diagonal(features, y, *start, depth=depth, margin=9.0).certificate.divergence > 1e-3
+    )
+
+
 def test_margins_that_cannot_be_had_are_proved_so() -> None:
     limit = solve_diagonal(np.ones((2, 3)), [1.0, -1.0], np.ones(3), margin=1.0)
     assert limit.status is ib.Status.NOT_SEPARABLE and limit.proof is not None

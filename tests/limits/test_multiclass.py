@@ -112,6 +112,53 @@ def test_behind_gates_there_is_a_matrix_a_gate() -> None:
         assert literal.solve(solver="SCS", eps=1e-7) == pytest.approx(optimum, rel=1e-5)
 
 
+def contexts_of_classes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(20, 3)), rng.integers(0, 3, 20), rng.integers(0, 2, (20, 2))
+
+
+def test_contexts_have_a_matrix_a_unit_over_all_of_them() -> None:
+    X, labels, contexts = contexts_of_classes()
+    limit = solve_multiclass_svm(X, labels, contexts, norm="sum-nuclear", n_contexts=2).require()
+    # The textbook's program, of the features (x in the place of the unit's context) of each unit.
+    features = np.eye(2)[contexts][:, :, :, None] * X[:, None, None, :]
+    Z = [cp.Variable((3, 6)) for _ in range(2)]
+    scores = sum(features[:, h].reshape(20, 6) @ Z[h].T for h in range(2))
+    margins = [
+        scores[n, labels[n]] - scores[n, k] >= 1 for n in range(20) for k in range(3)
+        if k != labels[n]
+    ]  # fmt: skip
+    least = cp.Problem(cp.Minimize(sum(cp.normNuc(one) for one in Z)), margins)
+    optimum = least.solve(solver="CLARABEL")
+    assert limit.objective == pytest.approx(optimum, rel=1e-7)
+    literal = JointMargin(3, "sum-nuclear", 2).literal(X, labels, contexts)
+    assert literal.solve(solver="CLARABEL") == pytest.approx(optimum, rel=1e-7)
+    assert limit.zeta.shape == (2, 3, 2, 3) and limit.n_contexts == 2
+    values = np.linalg.svd(limit.zeta.reshape(2, 3, 6), compute_uv=False)
+    assert limit.norm_of(limit.zeta) == pytest.approx(values.sum())
+    assert values.sum() == pytest.approx(limit.objective)
+    expected = np.einsum("nhcd,hkcd->nk", features, limit.zeta)
+    assert limit.predictor(X, contexts) == pytest.approx(expected)
+    assert (limit.predictor.predict(X, contexts) == labels).all()
+    assert limit.certify(X, labels, contexts).status is ib.Status.SOLVED
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1", "linf", "sum-nuclear"])
+def test_contexts_are_gates_to_norms_that_know_no_units(norm) -> None:
+    X, labels, contexts = contexts_of_classes()
+    limit = solve_multiclass_svm(X, labels, contexts, norm=norm, n_contexts=2)
+    gates = np.eye(2)[contexts].reshape(20, 4)
+    apart = solve_multiclass_svm(X, labels, gates, norm=norm)
+    if norm == "sum-nuclear":  # of one matrix over both contexts it is less
+        assert limit.objective < apart.dual_objective * (1 - 1e-3)
+    else:
+        assert limit.objective == pytest.approx(apart.objective, rel=2e-8)
+    one = solve_multiclass_svm(X, labels, 0 * contexts, norm=norm, n_contexts=1)
+    always = solve_multiclass_svm(X, labels, np.ones((20, 2)), norm=norm)
+    assert one.status is always.status is ib.Status.NOT_SEPARABLE
+    assert one.zeta.shape == (2, 3, 1, 3) and always.zeta.shape == (2, 3, 3)
+
+
 @every_norm
 def test_the_program_in_cvxpy_has_the_same_optimum(norm) -> None:
     X, labels = three_classes()
@@ -136,6 +183,7 @@ def test_tensors_give_tensors() -> None:
 
 def test_wrong_arguments_are_named() -> None:
     X, labels = three_classes()
+    units = (X[:, :2] > 0).astype(int)
     for call, said in (
         (lambda: solve_multiclass_svm(X, labels, norm="l3"), "`norm` must be one of"),
         (lambda: solve_multiclass_svm(X, 0 * labels), "`labels` must hold two classes"),
@@ -145,6 +193,8 @@ def test_wrong_arguments_are_named() -> None:
         (lambda: solve_multiclass_svm(X, labels, np.ones((3, 2))), "`gates` must have shape"),
         (lambda: solve_multiclass_svm(X, labels, np.ones((24, 2)), norm="rows"), "matrix"),
         (lambda: solve_multiclass_svm(X, labels, norm="spectral", solver="highs"), "`solver`"),
+        (lambda: solve_multiclass_svm(X, labels, n_contexts=2), "`gates`, which are missing"),
+        (lambda: solve_multiclass_svm(X, labels, units + 1, n_contexts=2), "must lie in 0 .. 1"),
     ):
         with pytest.raises(ValueError, match=said):
             call()

@@ -21,6 +21,15 @@ def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, np.sign(rng.normal(size=40)), gates
 
 
+def test_a_point_that_reaches_the_wall_in_rounding_ends_the_solve_and_its_proof_stands() -> None:
+    # Inputs of 0 leave no score but 0.
+    X = np.array([[0.0], [0.0], [-1.0], [1.0], [1.0], [2.0], [2.0]])
+    y = np.array([-1.0, 1.0, -1.0, 1.0, 1.0, 1.0, 1.0])
+    gates = np.array([[1], [0], [0], [0], [0], [1], [1]])
+    limit = ib.solve_frelu_svm(X, y, gates, norm="l1")
+    assert limit.status is ib.Status.NOT_SEPARABLE and limit.certificate.separation_bound == 0
+
+
 @every_norm
 def test_gated_networks_have_the_least_norm_of_their_optimiser(norm, tmp_path) -> None:
     X, y, gates = data()

@@ -210,8 +210,8 @@ def test_scores_of_zero_agree_with_zero_alone() -> None:
         ((TRAIN.X, TRAIN.y[1:], TRAIN.gates), r"`y` must have shape \(40,\).*got shape \(39,\)"),
         ((TRAIN.X, TRAIN.y[:, None], None), r"`y` must have shape \(40,\)"),
         ((TRAIN.X, TRAIN.y + 1, TRAIN.gates), "values in {-1, [+]1}"),
-        ((TRAIN.X, torch.tensor(TRAIN.y) * math.nan, None), "values in {-1, [+]1}"),
-        ((TRAIN.X, TRAIN.y, TRAIN.gates[1:]), "`gates` must have 40 rows, .* got 39"),
+        ((TRAIN.X, torch.tensor(TRAIN.y) * math.nan, None), "`y` has entries that are NaN"),
+        ((TRAIN.X, TRAIN.y, TRAIN.gates[1:]), r"`gates` must have 40 rows, .* got shape \(39, "),
     ],
 )
 def test_a_sample_refuses_parts_that_do_not_belong_together(parts, message) -> None:
@@ -223,6 +223,15 @@ def test_a_sample_is_a_tuple_of_its_parts() -> None:
     X, y, gates = TRAIN
     assert (X is TRAIN.X) and (y is TRAIN.y) and (gates is TRAIN.gates)
     assert Sample(torch.tensor(X), torch.tensor(y), None)[1].dtype is torch.float64
+
+
+def test_the_parts_of_a_sample_are_of_one_kind_and_gates_where_required() -> None:
+    kept, rows = TRAIN.y.tolist(), torch.tensor(TRAIN.X)
+    assert all(isinstance(part, np.ndarray) for part in Sample(TRAIN.X.tolist(), kept, TRAIN.gates))
+    assert all(isinstance(part, torch.Tensor) for part in Sample(rows, kept, TRAIN.gates.tolist()))
+    assert Sample(rows, kept, TRAIN.gates).required_gates.dtype is torch.int64
+    with pytest.raises(ValueError, match="`gates` are None"):
+        _ = Sample(rows, kept).required_gates
 
 
 def test_a_unit_counts_as_dead_up_to_a_thousandth_of_the_largest(limit) -> None:

@@ -32,6 +32,7 @@ QUICK = small_runs(
 FURTHER: dict[tuple[str, str], dict[str, Any]] = {
     ("distillation", "all"): {"depth": 1, "data": "digits", "n_train": 100},
     ("frelu", "joint"): {"data": "wine"},
+    ("gln", "joint"): {"data": "wine"},
 }
 CASES = [(name, choice) for name, model in MODELS.items() for choice, _ in held(model)]
 

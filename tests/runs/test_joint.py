@@ -28,6 +28,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "deep-linear": {"trainer": "annealed", "hidden_units": 4, "steps": (300,), "tol": 1e-6},
     "shallow-gln": {"trainer": "annealed", "hidden_units": 1, "steps": (300,)},
     "frelu": {"trainer": "annealed", "hidden_units": 2, "steps": (400,)},
+    "gln": {"trainer": "annealed", "hidden_units": 2, "steps": (300,)},
 }
 
 
@@ -46,8 +47,10 @@ def test_a_network_of_all_classes_reaches_the_program_of_its_layers(reports, nam
     assert comparison.agreement > 0.97
     # What the network is, in the norm of the program, by its own coefficients.
     zeta = report.network.zeta().detach().numpy()
+    if name == "gln":  # one matrix a unit, over both of its contexts
+        zeta = zeta.reshape(2, K, 2 * D)
     values = np.linalg.svd(zeta, compute_uv=False)
-    nuclear = name in ("deep-linear", "frelu")
+    nuclear = name in ("deep-linear", "frelu", "gln")
     norm = float(values.sum() if nuclear else np.linalg.norm(zeta))
     assert comparison.network_norm == pytest.approx(norm, rel=1e-9)
     if limit.is_unique:
@@ -71,8 +74,9 @@ def test_the_limit_of_a_linear_predictor_is_the_textbook_s_program(reports) -> N
 
 
 def test_gates_of_the_limit_are_those_of_the_network(reports) -> None:
-    report = reports["frelu"]
-    assert report.limit.zeta.shape == tuple(report.network.zeta().shape)
+    for name in ("frelu", "gln"):
+        report = reports[name]
+        assert report.limit.zeta.shape == tuple(report.network.zeta().shape)
     contexts = reports["shallow-gln"]
     zeta, trained = contexts.limit.zeta, contexts.network.zeta().detach().numpy()
     for own, other in zip(zeta, trained, strict=True):  # context by context, in one order
@@ -180,7 +184,8 @@ def test_what_has_no_program_is_a_bound_or_refused_by_name() -> None:
     narrow = ib.run("deep-linear", classes="joint", depth=2, hidden_units=1, **own)
     assert narrow.verdict.word in ("BOUND", "NOT SEPARATED")
     for name, more, message in (
-        ("gln", {}, "'joint' has no program for the model gln"),
+        ("gln-l2", {}, "'joint' has no program for the model gln-l2"),
+        ("gln", {"trainer": "sign"}, "gln and the trainer 'sign'"),
         ("deep-linear", {"trainer": "muon"}, "deep-linear and the trainer 'muon'"),
         ("frelu", {"trainer": "dual,sign"}, "frelu and the trainer 'sign'"),
     ):

@@ -58,6 +58,7 @@ def images() -> dict[str, Rows | GatedRows | RelativeMargins]:
         "gated": GatedRows(design, (3, 4)),
         "classes": RelativeMargins(X, labels, 3),
         "classes behind gates": RelativeMargins(X, labels, 3, Z[:, :2]),
+        "classes in contexts": RelativeMargins(X, labels, 3, rng.normal(size=(9, 4)), 2),
     }
 
 

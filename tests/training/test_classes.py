@@ -25,6 +25,8 @@ from implicit_bias import (
     train,
     train_many,
 )
+from implicit_bias.limits import solve_multiclass_svm
+from implicit_bias.networks import CopiedUnits
 from implicit_bias.training import log_mean_loss_gradient, mean_loss_gradient
 
 Array = NDArray[np.float64]
@@ -167,6 +169,7 @@ NETWORKS: dict[str, tuple[Callable[..., torch.nn.Module], Any]] = {
     "gln": (lambda **k: GLN(D, 2, 2, n_outputs=K, **k), CONTEXTS),
     "frelu": (lambda **k: FReLU(D, 4, upper_widths=(5,), n_outputs=K, **k), GATES),
     "balanced frelu": (lambda **k: FReLU(D, 4, n_outputs=K, init="balanced", **k), GATES),
+    "copied gln": (lambda **k: CopiedUnits(GLN(D, 2 * K, 2, n_outputs=K, **k), K), CONTEXTS),
 }
 
 
@@ -177,7 +180,7 @@ def features(name: str) -> Array:
     if name == "shallow-gln":
         _, row = np.unique(CONTEXTS, axis=0, return_inverse=True)
         return np.eye(int(row.max()) + 1)[row.ravel()][:, :, None] * X[:, None, :]
-    if name == "gln":
+    if name in ("gln", "copied gln"):
         return np.eye(2)[CONTEXTS].reshape(N, 4)[:, :, None] * X[:, None, :]
     return GATES[:, :, None] * X[:, None, :]
 
@@ -194,6 +197,25 @@ def test_scores_are_linear_in_the_coefficients_of_every_output(name: str) -> Non
         zeta = np.moveaxis(zeta, 1, 0)
     zeta = zeta.reshape(K, -1, D)
     np.testing.assert_allclose(found, np.einsum("kjd,njd->nk", zeta, features(name)), atol=1e-12)
+
+
+@pytest.mark.parametrize("contexts", [False, True])
+def test_copied_units_attain_the_sum_of_nuclear_norms(contexts: bool) -> None:
+    gates, C = (CONTEXTS, 2) if contexts else (GATES[:, ::2], None)
+    limit = solve_multiclass_svm(X, LABELS, gates, norm="sum-nuclear", n_contexts=C).require()
+    # The least weights of a gate's matrix: balanced factors, a copy a singular value.
+    U, s, W = np.linalg.svd(limit.zeta.reshape(2, K, -1), full_matrices=False)
+    outer = (U * np.sqrt(s)[:, None, :]).transpose(1, 0, 2).reshape(K, 2 * K)
+    inner = (np.sqrt(s)[:, :, None] * W).reshape(2 * K, *((2, D) if contexts else (D,)))
+    units = (GLN if contexts else FReLU).from_weights(inner, outer)
+    network = CopiedUnits(units, K)
+    np.testing.assert_allclose(network.zeta().detach(), limit.zeta, atol=1e-9)
+    squared = sum(float(w.detach().square().sum()) for w in network.parameters())
+    assert squared / 2 == pytest.approx(limit.objective, rel=1e-7)
+    assert float(network.unit_norms().detach().sum()) == pytest.approx(limit.objective, rel=1e-7)
+    with torch.no_grad():
+        scores = network(torch.tensor(X), network.prepare(gates)).numpy()
+    assert relative_margins(scores).min() == pytest.approx(1, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -267,7 +289,7 @@ def test_kkt_distance_of_classes_is_that_of_their_relative_margins(width: int | 
     assert np.all(found.multipliers[Y == 1] == 0) and found.multipliers.sum() > 0
 
 
-@pytest.mark.parametrize("name", ["shallow-gln", "balanced frelu"])
+@pytest.mark.parametrize("name", ["shallow-gln", "balanced frelu", "copied gln"])
 def test_kkt_distance_takes_gates_of_classes(name: str) -> None:
     make, gates = NETWORKS[name]
     network = make(random_state=1)

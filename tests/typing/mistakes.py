@@ -53,6 +53,10 @@ ib.load("runs/x").limitt  # E: attr-defined
 ib.load("runs/x").limit.gapp  # E: attr-defined
 ib.load("limit.safetensors", ib.limits.GLNLimit).gapp  # E: attr-defined
 
+ib.Sample(X, 3)  # E: call-overload
+ib.Sample(X, y).X.shpae  # E: attr-defined
+ib.Sample(X, y).gates.shape  # E: union-attr
+
 ib.TrainingSettings(trainer="annealled")  # E: arg-type
 ib.TrainingSettings(loss="logstic")  # E: arg-type
 ib.HyperplaneContexts(cutoffs="medain")  # E: arg-type
@@ -62,3 +66,8 @@ ib.GLN(4, 2, 2, init="ortogonal")  # E: arg-type
 ib.optim.Momentum([], n_samples=4, loss="squared")  # E: arg-type
 ib.sweep("gnl", {"seed": [0]}, out="s")  # E: arg-type
 ib.sweep("gln", {"seed": [0]}, out="s", engine="slrum")  # E: arg-type
+ib.sweep("gln", {"sead": [0]}, out="s")  # E: arg-type
+ib.sweep("gln", {"seed": ["first"]}, out="s")  # E: arg-type
+ib.sweep("gln", {"cutoffs": ["median", "axis"]}, out="s")  # E: arg-type
+ib.sweep("gln", {"seed": [0]}, out="s", hiden_units=3)  # E: call-arg
+ib.sweep("gln", {"seed": [0]}, out="s", cutoffs="medain")  # E: arg-type

@@ -65,8 +65,18 @@ MODELS = (
         options=DeepGLNOptions,
         parts=f"{__package__}.parts:gln",
         defaults=TWO_TRAINERS,
-        variants={**ONE_TRAINER, **PLANE, **DECAYED},
+        variants={
+            **ONE_TRAINER,
+            ("classes", "joint"): {"n_train": 60, "hidden_units": 4, "trainer": "annealed"},
+            **PLANE,
+            **DECAYED,
+        },
         holds=Holds(limit="models.gln.formulation:GLNLimit", network="networks.gln:GLN"),
+        holds_with={
+            ("classes", "joint"): Holds(
+                limit="limits.multiclass:MulticlassLimit", network="networks.copied:CopiedUnits"
+            )
+        },
     ),
     Model(
         "gln-l2",

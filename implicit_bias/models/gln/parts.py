@@ -18,6 +18,7 @@ from .l2 import SVML2
 from .shallow import ContextSVMs, context_columns
 
 if TYPE_CHECKING:
+    from ...networks.copied import CopiedUnits
     from ...networks.gln import GLN
     from ...networks.shallow_gln import ColumnGLN, ShallowGLN
     from .model import GLNOptions
@@ -33,6 +34,7 @@ def gln(options: GLNOptions) -> Parts:
         "GLN",
         _contexts(options),
         architecture=Architecture(2, gated=True, n_contexts=options.contexts),
+        joint=ClassNetwork(_deep_of_classes(options)),
         size=_size(options),
     )
 
@@ -56,7 +58,7 @@ def shallow_gln(options: GLNOptions) -> Parts:
         """Return an untrained network for a training sample."""
         from ...networks.shallow_gln import ShallowGLN
 
-        return ShallowGLN(sample.X.shape[1], sample.gates, **start(options, seed))
+        return ShallowGLN(sample.X.shape[1], sample.required_gates, **start(options, seed))
 
     return Parts(
         ContextSVMs(),
@@ -75,7 +77,7 @@ def _of_classes(options: GLNOptions) -> Callable[[Sample, int], ColumnGLN]:
         from ...networks.shallow_gln import ColumnGLN
 
         n_inputs, K = sample.X.shape[1], n_outputs(sample)
-        return ColumnGLN(n_inputs, sample.gates, n_outputs=K, **start(options, seed))
+        return ColumnGLN(n_inputs, sample.required_gates, n_outputs=K, **start(options, seed))
 
     return network
 
@@ -93,6 +95,22 @@ def _deep(options: GLNOptions) -> Callable[[Sample, int], GLN]:
 
         inputs = sample.X.shape[1]
         return GLN(inputs, options.hidden_units, options.contexts, **start(options, seed))
+
+    return network
+
+
+def _deep_of_classes(options: GLNOptions) -> Callable[[Sample, int], CopiedUnits]:
+    def network(sample: Sample, seed: int) -> CopiedUnits:
+        """Return an untrained network with a unit a class of the same contexts."""
+        from ...networks.copied import CopiedUnits
+        from ...networks.gln import GLN
+
+        n_inputs, copies = sample.X.shape[1], n_outputs(sample)
+        n_units = sample.required_gates.shape[1] * copies
+        units = GLN(
+            n_inputs, n_units, options.contexts, n_outputs=copies, **start(options, seed)
+        )  # fmt: skip
+        return CopiedUnits(units, copies)
 
     return network
 

@@ -101,7 +101,8 @@ def find_frozen(
     setup.progress.stage(f"solving SVM-FReLU on the gates of step {freeze_at} ({options.solver})")
     # Limit and network get the same gates: those that the ReLU network had when it stopped.
     train, held_out = frozen_samples(setup, twin)
-    limit = solve_frelu_svm(*train, solver=options.solver, tol=options.tol)
+    X, y, gates = train.X, train.y, train.required_gates
+    limit = solve_frelu_svm(X, y, gates, solver=options.solver, tol=options.tol)
     comparison = compare_frozen(limit, parts.network, train, held_out, freeze_at=freeze_at)
     changed, neurons = changed_later(setup, train, network), _neurons(parts, limit, train)
     record = {
@@ -125,7 +126,7 @@ def find_frozen(
         tables=(Table(title, ("", comparison.machine.name), rows),),
         panels=() if parts.after is None else (copy_panel(limit, parts.after),),
         assumptions=(*known.assumptions, _loss_vanishes(parts)),
-        objects={**known.objects, "frozen_comparison": comparison},
+        objects={**known.objects, "frozen_comparison": comparison, "frozen_neurons": neurons},
         row=_columns(comparison),
         verdicts=(decide(_evidence(parts, limit, comparison)),),
         sides=(_side(comparison.machine),),
@@ -275,7 +276,7 @@ def _neurons(parts: PartlyTrained, limit: FReLULimit, train: Sample) -> NeuronCo
     first, head = (to_numpy(part) for part in (parts.network.w1, parts.network.head()))
     slope = getattr(parts.gating, "slope", 0.0)
     trained = ReLUWeights.from_arrays([first, head[None]], slope=slope)
-    return compare_with_limit(limit, trained, train.X, train.gates)
+    return compare_with_limit(limit, trained, train.X, train.required_gates)
 
 
 def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, ...], ...]:

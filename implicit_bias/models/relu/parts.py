@@ -32,22 +32,29 @@ def frelu(options: FReLUOptions) -> Parts:
         """Return an untrained network for a training sample."""
         from ...networks.frelu import FReLU  # and torch, where one is made
 
-        return FReLU(sample.X.shape[1], sample.gates.shape[1], **start(options, seed))
+        return FReLU(sample.X.shape[1], sample.required_gates.shape[1], **start(options, seed))
 
     def of_classes(sample: Sample, seed: int) -> CopiedUnits:
         """Return an untrained network with a unit a class behind every gate."""
         from ...networks.copied import CopiedUnits
         from ...networks.frelu import FReLU
 
-        n_inputs, n_gates, copies = sample.X.shape[1], sample.gates.shape[1], n_outputs(sample)
+        n_inputs, n_gates, copies = (
+            sample.X.shape[1],
+            sample.required_gates.shape[1],
+            n_outputs(sample),
+        )
         units = FReLU(n_inputs, n_gates * copies, n_outputs=copies, **start(options, seed))
         return CopiedUnits(units, copies)
 
     size = f"{options.hidden_units} unit{'s' * (options.hidden_units != 1)}"
+    name = "frozen-gate ReLU network"
+    if options.slope:
+        name = f"frozen-gate leaky ReLU network (slope {options.slope:g})"
     return Parts(
         SVMFReLU(),
         network,
-        "frozen-gate ReLU network",
+        name,
         gating,
         architecture=Architecture(2, gated=True),
         joint=ClassNetwork(of_classes),
