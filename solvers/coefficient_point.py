@@ -59,9 +59,13 @@ FURTHER = 0.3
 GAIN = 0.1
 # Steps that need no corrector.
 ENOUGH = 0.95
+# Up to so many margins a coefficient their matrix is the better one where none are multiplied out:
+# of 500 digits behind 5 gates, 4,500 margins and 2,700 coefficients, it takes 22 seconds to 3e-9,
+# that of the coefficients 12 seconds to 2e-7.
+MARGINS = 2
 # Margins that are few however many coefficients there are.
 FEW = 300
-# Matrices of the coefficients that are held at once.
+# Matrices of the coefficients, or of the margins, that are held at once.
 MATRICES = 5
 # With one, nuclear norms under equalities stop at a gap of 2e-8, with three below 1e-8.
 REFINEMENTS = 3
