@@ -148,7 +148,7 @@ class _Game:
         b, p, q = self.blocks.place.shape
         held = size**2
         if self.equalities is None and self._by_margins(m):
-            held = b * (p * q) ** 2 + m * size + m**2
+            held = m**2 if self.products is not None else b * (p * q) ** 2 + m * size + m**2
         require_memory(
             MATRICES * held,
             f"the interior point's matrices of {size} coefficients and {m} margins",
@@ -156,7 +156,8 @@ class _Game:
         )
 
     def _by_margins(self, n_rows: int) -> bool:
-        return not self.largest and n_rows <= max(self.blocks.size, FEW)
+        most = self.blocks.size * (1 if self.products is None else MARGINS)
+        return not self.largest and n_rows <= max(most, FEW)
 
     @property
     def in_margins(self) -> bool:
@@ -175,10 +176,8 @@ class _Game:
     @cached_property
     def products(self) -> ClassCoordinates | None:
         """The coordinates, where margins are products of classes and inputs in whole blocks."""
-        own = self.coordinates
-        if not isinstance(own, ClassCoordinates) or len(self.E) or self.norm.inside == "l2":
-            return None
-        return own
+        own, plain = self.coordinates, self.equalities is None and self.norm.inside != "l2"
+        return own if isinstance(own, ClassCoordinates) and plain else None
 
     def rows_of(self, B: Floats) -> Floats:
         """Margins (m + e,) of flat coefficients, and of the equalities' basis."""
