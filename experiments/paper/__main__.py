@@ -15,7 +15,7 @@ import implicit_bias as ib
 from .figures import AS_PRINTED, draw
 from .points import points_of, published_points
 from .recipe import CELL, recipe_points
-from .settings import FIGURES, PUBLISHED, recipe_grid, sweeps_of
+from .settings import FIGURES, RECIPE, recipe_grid, sweeps_of
 
 SAID = {"digits": "bundled digits", "mnist": "MNIST's test images"}
 RESULTS = Path(__file__).parents[1] / "results"
@@ -56,7 +56,7 @@ def main(
         grid = recipe_grid(figure, full=full)
         path = folder / data / "recipe.csv"
         try:
-            for cell in recipe_points(grid, {**given, "trainer": PUBLISHED}, path, jobs=jobs):
+            for cell in recipe_points(grid, {**given, **RECIPE}, path, jobs=jobs):
                 click.echo(cell, err=True)
         except KeyboardInterrupt:
             click.echo(f"interrupted: {path} has the networks that were trained", err=True)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-__all__ = ["FIGURES", "PUBLISHED", "Figure", "Sweep", "recipe_grid", "sweeps_of"]
+__all__ = ["FIGURES", "PUBLISHED", "RECIPE", "Figure", "Sweep", "recipe_grid", "sweeps_of"]
 
 # The published recipe, and what brings the same network to its limit: margin ratios of 0.9999.
 PUBLISHED: Final = "constant"
+RECIPE: Mapping[str, Any] = {"trainer": PUBLISHED}
 TO_THE_LIMIT: Mapping[str, Mapping[str, Any]] = {
     "gln": {"trainer": "annealed", "steps": 1000},
     "relu": {"trainer": "smoothed"},
@@ -82,8 +83,8 @@ def sweeps_of(figure: Figure, *, full: bool) -> Iterator[Sweep]:
         yield Sweep("gln-to-the-limit", "gln", recipe_grid(figure, full=full), to_the_limit)
         planes = {"hidden_units": [1, 2, 4, 8] if full else [1, 2, 4]}
         shallow = {**sizes, **planes, "contexts": [2], **whole}
-        yield Sweep("shallow-gln", "shallow-gln", shallow, {"trainer": PUBLISHED})
+        yield Sweep("shallow-gln", "shallow-gln", shallow, RECIPE)
         return
-    yield Sweep("relu", "relu", {**sizes, **whole}, {"trainer": PUBLISHED})
+    yield Sweep("relu", "relu", {**sizes, **whole}, RECIPE)
     # Its own steps have no momentum.
     yield Sweep("relu-to-the-limit", "relu", sizes, to_the_limit)

@@ -57,6 +57,7 @@ def test_a_figure_is_drawn_from_rows_that_a_second_call_keeps(tmp_path, monkeypa
     grid = {"hidden_units": [2], "contexts": [2], "n_train": [40], "seed": [1],
             "cutoffs": ["median"]}  # fmt: skip
     monkeypatch.setattr(command, "recipe_grid", lambda figure, full: grid)
+    monkeypatch.setattr(command, "RECIPE", {"trainer": "constant", "steps": 40, "n_val": 60})
     none = Sweep("shallow-gln", "shallow-gln", grid, {"steps": 0, "n_val": 60})
     monkeypatch.setattr(command, "sweeps_of", lambda figure, full: [none])
     typed = ["gln-2", "--folder", str(tmp_path / "runs"), "--out", str(tmp_path)]
