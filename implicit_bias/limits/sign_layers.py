@@ -57,6 +57,13 @@ class SignLayerBounds:
         Sign matrices of which the best coefficients are made.
     dual : (n, K) array
         Multipliers of relative margins, of sum 1, that prove the lower bound.
+
+    Examples
+    --------
+    >>> found = ib.limits.sign_layer_bounds(np.eye(3), [0, 1, 2], width=6)
+    >>> product = np.abs(found.first).max() * np.abs(found.last).max()
+    >>> bool(product == found.upper), found.first.shape, found.last.shape
+    (True, (6, 3), (3, 6))
     """
 
     lower: float
