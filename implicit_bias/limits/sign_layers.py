@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from .._doors import door
+from .._doors import door, result
 from .._kinds import anything, count, tolerance
 from .._solve import ArrayLike, RelativeMargins
 from ..data.arrays import Floats
@@ -38,6 +38,7 @@ SHARE = 1e-10
 _UNIT = 2.0**-52
 
 
+@result()
 @dataclass(frozen=True, eq=False)
 class SignLayerBounds:
     """Bounds of the least product of two layers' largest entries, at smallest relative margin 1.
