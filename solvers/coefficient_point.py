@@ -59,9 +59,9 @@ FURTHER = 0.3
 GAIN = 0.1
 # Steps that need no corrector.
 ENOUGH = 0.95
-# Up to so many margins a coefficient their matrix is the better one where none are multiplied out:
-# of 500 digits behind 5 gates, 4,500 margins and 2,700 coefficients, it takes 22 seconds to 3e-9,
-# that of the coefficients 12 seconds to 2e-7.
+# Behind gates, where no margins are multiplied out, their matrix is the better one up to so many a
+# coefficient: of 500 digits behind 5 gates, 4,500 margins and 2,700 coefficients, it takes 22
+# seconds to a gap of 3e-9, that of the coefficients 12 seconds to 2e-7.
 MARGINS = 2
 # Margins that are few however many coefficients there are.
 FEW = 300
@@ -156,7 +156,8 @@ class _Game:
         )
 
     def _by_margins(self, n_rows: int) -> bool:
-        most = self.blocks.size * (1 if self.products is None else MARGINS)
+        gated = self.products is not None and len(self.blocks.place) > 1
+        most = self.blocks.size * (MARGINS if gated else 1)
         return not self.largest and n_rows <= max(most, FEW)
 
     @property
