@@ -23,6 +23,7 @@ from .tables import keep_rows
 __all__ = ["COMMANDS", "TRAINERS", "rows"]
 
 TRAINERS = "sign,spectral,adam,momentum"
+RATIOS = ("margin_ratio", "certified_ratio", "kkt_ratio")
 # Models and the data that they are trained on.
 COMMANDS: tuple[tuple[str, str], ...] = (
     ("linear", "digits"),
@@ -49,9 +50,7 @@ def rows(
                 "trainer": row["trainer"],
                 "norm": row["norm"],
                 "steps": row["n_steps"],
-                "margin_ratio": round(row["margin_ratio"], 5),
-                "certified_ratio": round(row["certified_ratio"], 5),
-                "kkt_ratio": round(row["kkt_ratio"], 5),
+                **{name: None if row[name] is None else round(row[name], 5) for name in RATIOS},
                 "seconds": round(seconds, 1),
             }
 
