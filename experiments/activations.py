@@ -1,6 +1,6 @@
 """Which units localise: the mean of K units by ReLU, erf and sigmoid, on a ring of two lengths.
 
-    python -m experiments.activations --out experiments/results
+    python -m experiments.activations --full --out experiments/results
 
 The notes on gated deep linear networks report, without numbers, that units of erf and sigmoid come
 out alike, and that ReLU units localise if the positive class has the longer length scale and
@@ -30,7 +30,7 @@ from torch import Tensor
 
 from implicit_bias.models.gdln import inverse_participation_ratio, make_nlgp
 
-from .tables import keep_rows
+from .tables import keep_rows, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -126,8 +126,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 
 @click.command()
-@click.option("--seeds", type=click.IntRange(min=1), default=SEEDS, show_default=True)
-@click.option("--steps", type=click.IntRange(min=1), default=STEPS, show_default=True)
+@sizes(seeds=(1, SEEDS), steps=(500, STEPS))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(seeds: int, steps: int, out: Path) -> None:
     """Train the units, and write what became of them."""

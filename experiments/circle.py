@@ -1,6 +1,6 @@
 """The circle: do gates that are trained learn faster, and do open paths move to the easy half?
 
-    python -m experiments.circle --out experiments/results/circle.csv
+    python -m experiments.circle --full --out experiments/results/circle.csv
 
 A function of low frequency on one half of the circle, sin 2a, and of high frequency on the other,
 sin 10a, fitted by least squares with Adam: by a ReLU network of 5 x 16 units, and by deep linearly
@@ -35,6 +35,8 @@ from implicit_bias.models.dlgn.regions import active_paths, count_patterns
 from implicit_bias.models.dlgn.training import hard_scores
 from implicit_bias.networks.dlgn import DLGN
 from implicit_bias.networks.relu import DeepReLU
+
+from .tables import sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -309,9 +311,7 @@ def shade(ax: Axes, normal: Floats, color: str) -> None:
 
 
 @click.command()
-@click.option("--seeds", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--steps", type=click.IntRange(min=1), default=600, show_default=True)
-@click.option("--frozen-steps", type=click.IntRange(min=1), default=2000, show_default=True)
+@sizes(seeds=(1, 5), steps=(300, 600), frozen_steps=(600, 2000))
 @click.option("--out", type=click.Path(path_type=Path), help="CSV file; pictures go beside it.")
 def main(seeds: int, steps: int, frozen_steps: int, out: Path | None) -> None:
     """Train and freeze the gates of every seed; count steps, and paths on both halves."""

@@ -1,7 +1,7 @@
 """Features of a convolutional network on the digits 0 and 1 (thesis, section 3.4.3).
 
-    python -m experiments.convolution --out experiments/results
-    python -m experiments.convolution --data DIR --out experiments/results
+    python -m experiments.convolution --full --out experiments/results
+    python -m experiments.convolution --full --data DIR --out experiments/results
 
 Six convolutions and two fully connected layers learn 0 against 1 by Adam, as table 3.1 has them:
 scikit-learn's digits, or the images of MNIST's files. The thesis reads off its pictures that the
@@ -43,6 +43,7 @@ from implicit_bias.measures.layers import LEVELS
 from .convolution_figure import draw
 from .convolution_heads import PAIRED, head_rows, numbered
 from .spectra import Array, machine
+from .tables import sizes
 
 # Table 3.1: kernels, their size, stride and padding; then fc(features, 128) and fc(128, 1).
 CONVOLUTIONS = (
@@ -152,8 +153,7 @@ def run(folder: Path | None, biases: bool, seed: int, epochs: int) -> dict[str, 
     type=click.Path(path_type=Path),
     help="Folder of MNIST's IDX files; scikit-learn's digits without it.",
 )
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--epochs", type=click.IntRange(min=1), default=50, show_default=True)
+@sizes(seeds=(1, 3), epochs=(10, 50))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(folder: Path | None, seeds: int, epochs: int, out: Path) -> None:
     """Look at the layers of a convolutional network that learns 0 against 1."""

@@ -1,7 +1,7 @@
 """Linear distillation: data geometry, optimisation bias and monotonicity (thesis, section 5.4).
 
-    python -m experiments.distillation --out experiments/results
-    python -m experiments.distillation --data-dir DIR --only bias --out experiments/results
+    python -m experiments.distillation --full --out experiments/results
+    python -m experiments.distillation --full --data-dir DIR --only bias --out experiments/results
 
 Students are their limits in closed form, which is where gradient flow takes them. The thesis prints
 pictures without numbers; rows here have standard errors.
@@ -32,7 +32,7 @@ from implicit_bias.models.distillation import (
     sample_span,
 )
 
-from .tables import keep_rows
+from .tables import keep_rows, sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -249,14 +249,17 @@ def _draw_bias(axes: list[Axes], biased: list[Any]) -> None:
     help="Folder of MNIST's IDX files, for the part `bias`; scikit-learn's digits without it.",
 )
 @click.option("--only", type=click.Choice(["geometry", "bias", "monotonicity"]))
-@click.option("--draws", type=click.IntRange(min=2), help="40, 40 and 1000 unless told otherwise.")
+@sizes({"draws": 2}, draws=(10, 40))
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for rows and pictures.")
-def main(data_dir: Path | None, only: str | None, draws: int | None, out: Path | None) -> None:
-    """Redo the experiments of the thesis about linear distillation."""
+def main(data_dir: Path | None, only: str | None, draws: int, out: Path | None) -> None:
+    """Redo the experiments of the thesis about linear distillation.
+
+    Monotonicity, which is a share, takes 25 times as many draws.
+    """
     parts = {
-        "geometry": lambda: geometry(draws or 40),
-        "bias": lambda: bias(data_dir, draws or 40),
-        "monotonicity": lambda: monotonicity(draws or 1000),
+        "geometry": lambda: geometry(draws),
+        "bias": lambda: bias(data_dir, draws),
+        "monotonicity": lambda: monotonicity(25 * draws),
     }
     for name in [only] if only else list(parts):
         keep_rows(parts[name](), None if out is None else partial(_path, out, name), digits=".4f")

@@ -9,6 +9,7 @@ their rows. Each takes seconds to a few minutes of one core.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -28,11 +29,14 @@ def row_of(case: str, model: str, columns: str, **options: Any) -> tuple[Any, Fo
     """A report, and the columns of its row that are named."""
     report = ib.run(model, **options)
     row = report.row()
-    return report, ((case, name, float(row[name])) for name in columns.split())
+    return report, (
+        (case, name, math.nan if row[name] is None else float(row[name]))
+        for name in columns.split()
+    )
 
 
 def autoencoders() -> Found:
-    """The Gaussian mutual autoencoder beside its closed form, and the plain one from three starts."""
+    """The Gaussian mutual autoencoder beside its closed form; the plain one from three starts."""
     for information in (0.1, 0.5, 1.0, 2.0):
         predicted = ib.autoencoders.gaussian_mae(information)
         model = ib.autoencoders.train_gaussian_mae(information).model
@@ -136,18 +140,14 @@ def deep() -> Found:
     for case, options in {
         "network": {}, "half-spaces": {"gating": "dlgn"},
         "random": {"gating": "random", "hidden_units": 14},
-        "contexts": {"contexts": 2, "hidden_units": 5},
+        "contexts": {"gating": "contexts", "contexts": 2, "hidden_units": 5},
     }.items():  # fmt: skip
         known = columns if case != "random" else columns.replace(" local_agreement agreement", "")
         report, found = row_of(case, "dgn", known, **options)
         yield from found
         for number, one in enumerate(report.objects["local_limits"]):
             yield case, f"value of start {number + 1}", one.value
-        yield (
-            case,
-            "certified",
-            sum(one.status.severity == 0 for one in report.objects["local_limits"]),
-        )
+            yield case, f"severity of start {number + 1}", one.status.severity
     report = ib.run("dgn", regime="lazy", n_train=60, hidden_units=20, steps=300)
     for one in report.comparison:
         for name in ("law_error", "held_out_error", "weight_drift"):
@@ -187,17 +187,18 @@ def neurons() -> Found:
     ):  # fmt: skip
         report, found = row_of(case, model, columns, **options)
         yield from found
-        if "neurons" in report.objects and model == "relu":
-            yield case, "own_gates", report.objects["neurons"]["SVM-LC"].own_gates
+        for name, one in report.objects["neurons"].items() if model == "relu" else ():
+            yield case, f"own_gates, {name}", one.own_gates
+            yield case, f"distance, {name}", one.transport.distance
         if "starts" in options:
             groups = report.objects["network_groups"]
             yield case, "within", float(groups.distances.max())
 
 
 def steps_in_norms() -> Found:
-    """How far trainers of other norms come behind gates: 500 digits, 5,000 steps."""
+    """How far trainers of other norms come behind gates: 500 digits, 20,000 steps."""
     for model in ("frelu", "gln"):
-        report = ib.run(model, trainer=("sign", "spectral", "adam"), steps=5000)
+        report = ib.run(model, trainer=("sign", "spectral", "adam"), steps=20_000)
         for row in report.rows():
             yield f"{model}, {row['trainer']}", "margin_ratio", float(row["margin_ratio"])
 

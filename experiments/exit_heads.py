@@ -1,6 +1,6 @@
 """Exits that teach one another: chapter 6 of the thesis, as far as digits can show it.
 
-    python -m experiments.exit_heads --out experiments/results
+    python -m experiments.exit_heads --full --out experiments/results
 
 The thesis trains multi-scale dense networks on CIFAR100 and ImageNet; its tables 6.1 to 6.4 stand
 in `published/phuong_2021/accuracies.csv`. Here are scikit-learn's digits: heads on a frozen trunk
@@ -25,7 +25,7 @@ from implicit_bias.data.catalogue import load_class_data
 from implicit_bias.heads import Trunk, budget_exits, solve_exit_heads, train_multi_exit, train_trunk
 from implicit_bias.models.heads import averages, confidence, distillation_loss
 
-from .tables import keep_rows
+from .tables import keep_rows, sizes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -333,13 +333,16 @@ def _draw_together(axes: list[Axes], joint: Any, sure: Any) -> None:
 
 @click.command()
 @click.option("--only", type=click.Choice(["limits", "together", "sureness", "errata"]))
-@click.option("--draws", type=click.IntRange(min=1), help="10 and 4 unless told otherwise.")
+@sizes(draws=(4, 10))
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for rows and the picture.")
-def main(only: str | None, draws: int | None, out: Path | None) -> None:
-    """Redo what can be computed of the thesis's chapter about exits."""
+def main(only: str | None, draws: int, out: Path | None) -> None:
+    """Redo what can be computed of the thesis's chapter about exits.
+
+    Trunks that are trained along take two fifths of the draws.
+    """
     parts: dict[str, Callable[[], Iterator[Row]]] = {
-        "limits": lambda: limits(draws or 10),
-        "together": lambda: together(draws or 4),
+        "limits": lambda: limits(draws),
+        "together": lambda: together(max(1, 2 * draws // 5)),
         "sureness": sureness,
         "errata": errata,
     }

@@ -1,7 +1,7 @@
 """Why a network at the end of the published training and its limit label images differently.
 
-    python -m experiments.finite_time --data-dir DIR --out experiments/results
-    python -m experiments.finite_time --out experiments/results
+    python -m experiments.finite_time --full --data-dir DIR --out experiments/results
+    python -m experiments.finite_time --full --out experiments/results
 
 The published setting of GLNs: 500 images of 0-4 against 5-9, medians as cutoffs, 3200 steps in
 mini-batches of 128; scikit-learn's digits without --data-dir. One row a seed tells the share of
@@ -34,6 +34,8 @@ import pandas as pd
 import implicit_bias as ib
 from experiments.printed import forgotten, one_hot, wrong_groups
 from implicit_bias.measures.scalars import agreement, scores
+
+from .tables import sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -181,8 +183,7 @@ def draw(rows: pd.DataFrame) -> Figure:
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
 @click.option("--hidden-units", type=click.IntRange(min=1), default=10, show_default=True)
-@click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True)
-@click.option("--observe", type=click.IntRange(min=0), default=0, show_default=True)
+@sizes({"observe": 0}, seeds=(2, 20), observe=(1, 4))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(data_dir: Path | None, hidden_units: int, seeds: int, observe: int, out: Path) -> None:
     """Tell loss, slow units and errors of the printed programs apart."""

@@ -1,6 +1,6 @@
 """The first step of a deep linear network on one sample, predicted by the moments of its kernel.
 
-    python -m experiments.first_step --out experiments/results
+    python -m experiments.first_step --full --out experiments/results
 
 The published setting: (x, y) = (1, 1), width 100, weights of variance 1 / w, rate 0.1 / d on half
 the squared error. A constant kernel of its mean d would leave the share 0.81 of the squared error
@@ -21,6 +21,7 @@ import numpy as np
 import implicit_bias as ib
 
 from .spectra import machine, printed_variance, scores
+from .tables import sizes
 
 WIDTH, LATER = 100, 11
 
@@ -85,8 +86,7 @@ def row(depth: int, width: int, draws: int, kernels: int) -> dict[str, Any]:
 
 @click.command()
 @click.option("--width", type=click.IntRange(min=1), default=WIDTH, show_default=True)
-@click.option("--draws", type=click.IntRange(min=2), default=50, show_default=True)
-@click.option("--kernels", type=click.IntRange(min=2), default=2000, show_default=True)
+@sizes({"draws": 2, "kernels": 2}, draws=(10, 50), kernels=(200, 2000))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(width: int, draws: int, kernels: int, out: Path) -> None:
     """One step of deep linear networks, and the moments of their kernels."""

@@ -1,6 +1,6 @@
 """Gates of another network (GaLU) beside a ReLU network's own: tangent kernels and training.
 
-    python -m experiments.galu --out experiments/results
+    python -m experiments.galu --full --out experiments/results
 
 The published setting: n = 100 inputs uniform in [-1, 1]^2, targets uniform in [-1, 1], width 100,
 rate 0.1 over the largest eigenvalue of K_0. Weights are Gaussian of variance 2 / w; both networks
@@ -24,7 +24,7 @@ import pandas as pd
 import implicit_bias as ib
 
 from .spectra import Array, machine, scores
-from .tables import begun
+from .tables import begun, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -128,8 +128,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 @click.command()
 @click.option("--depth", "depths", type=int, multiple=True, default=(2, 4, 6, 8), show_default=True)
-@click.option("--draws", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--steps", type=click.IntRange(min=1), default=1000, show_default=True)
+@sizes(draws=(2, 11), steps=(300, 1000))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(depths: tuple[int, ...], draws: int, steps: int, out: Path) -> None:
     """Compare gates of another network with a ReLU network's own, at the start and trained."""

@@ -1,6 +1,6 @@
 """Cumulative spectra, entries and error curves of Gram matrices behind gates, by depth and width.
 
-    python -m experiments.gram_figures --out experiments/results
+    python -m experiments.gram_figures --full --out experiments/results
 
 The source's figures 1 to 4 and 10 as it draws them; what is predicted of the same numbers is in
 `experiments.spectra`, `galu` and `first_step`, whose settings these are. Eigenvalues are those of
@@ -36,6 +36,7 @@ from implicit_bias.drawing.palette import SERIES
 
 from . import galu
 from .spectra import RATE, Array, Case, ideal_matrix, machine, scores
+from .tables import sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -328,8 +329,7 @@ PARTS = ("random-gates", "galu", "linear")
 
 @click.command()
 @click.option("--only", type=click.Choice(PARTS), multiple=True, default=PARTS, show_default=True)
-@click.option("--draws", type=click.IntRange(min=2), default=5, show_default=True)
-@click.option("--entry-draws", type=click.IntRange(min=2), default=20, show_default=True)
+@sizes({"draws": 2, "entry_draws": 2}, draws=(2, 5), entry_draws=(5, 20))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(only: tuple[str, ...], draws: int, entry_draws: int, out: Path) -> None:
     """Spectra and error curves by depth and width, as the source draws them."""

@@ -1,6 +1,6 @@
 """SVM-GLN beside SVM-L2 over hidden units: what the norm of the architecture is worth.
 
-    python -m experiments.norms --out experiments/results/norms.csv
+    python -m experiments.norms --full --out experiments/results/norms.csv
     python -m experiments.norms --data-dir DIR --n-train 500 --out ...
 
 Published tables of this comparison grouped the wrong rows and used a wrong root of the norm's
@@ -19,6 +19,8 @@ from implicit_bias import HyperplaneContexts, load_digits
 from implicit_bias import solve_gln_l2_svm as solve_l2
 from implicit_bias import solve_gln_svm as solve_gln
 from implicit_bias.datasets import load_idx
+
+from .tables import sizes
 
 SIZES = ((1, 2), (2, 2), (4, 2), (10, 2), (20, 2), (50, 2), (100, 2), (10, 4), (50, 4))
 
@@ -58,7 +60,7 @@ def row(
     help="Folder of MNIST's IDX files; scikit-learn's digits without it.",
 )
 @click.option("--n-train", type=click.IntRange(min=2), default=500, show_default=True)
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
+@sizes(seeds=(1, 3))
 @click.option("--out", type=click.Path(path_type=Path), help="CSV file to write.")
 def main(data_dir: Path | None, n_train: int, seeds: int, out: Path | None) -> None:
     """Compare SVM-GLN with SVM-L2 for more and more hidden units."""

@@ -1,7 +1,7 @@
 """The neural path kernel of a ReLU network's own gates, while the network is trained.
 
-    python -m experiments.path_kernels --data-dir DIR --out experiments/results
-    python -m experiments.path_kernels --out experiments/results
+    python -m experiments.path_kernels --full --data-dir DIR --out experiments/results
+    python -m experiments.path_kernels --full --out experiments/results
 
 Images of 4 against 7 in MNIST's files, scikit-learn's digits without --data-dir. Networks of two
 depths learn 300 images by either loss; at steps of the way one row tells
@@ -34,7 +34,7 @@ from implicit_bias.data.images import load_digit_classes, load_idx_classes
 from implicit_bias.options import LossName
 
 from .spectra import Array, machine, scores
-from .tables import begun
+from .tables import begun, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -179,9 +179,8 @@ def draw(table: pd.DataFrame) -> Figure:
 
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--n-train", type=click.IntRange(min=2), default=300, show_default=True)
-@click.option("--steps", type=click.IntRange(min=1), default=500, show_default=True)
+@sizes(seeds=(1, 5), steps=(200, 500))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(data_dir: Path | None, seeds: int, n_train: int, steps: int, out: Path) -> None:
     """Follow the path kernel of a ReLU network while it learns 4 against 7."""

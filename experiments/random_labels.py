@@ -34,7 +34,7 @@ from implicit_bias.drawing.palette import BLUE, VERMILLION
 from .curves import mean_and_range
 from .simple_half import Classifier
 from .spectra import machine
-from .tables import begun
+from .tables import begun, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,17 +117,18 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
 
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--epochs", type=click.IntRange(min=1), default=30, show_default=True)
-@click.option("--n-train", type=click.IntRange(min=1), help="2000 of MNIST, 1000 digits.")
+@sizes(seeds=(3, 3), epochs=(30, 100), n_train=(2000, 8000))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
-def main(data_dir: Path | None, seeds: int, epochs: int, n_train: int | None, out: Path) -> None:
-    """Networks whose gates adapt or stay, on labels and pixels at random."""
+def main(data_dir: Path | None, seeds: int, epochs: int, n_train: int, out: Path) -> None:
+    """Networks whose gates adapt or stay, on labels and pixels at random.
+
+    Of the bundled digits 1,000 at most are learned.
+    """
     click.echo(machine())
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"random_labels_{'digits' if data_dir is None else 'mnist'}.csv"
     table, done = begun(path, KEY)
-    n_train = n_train or (1000 if data_dir is None else 2000)
+    n_train = min(n_train, 1000) if data_dir is None else n_train
     for seed in range(1, seeds + 1):
         for data in DATA:
             train, held_out = images(data_dir, n_train, data, seed)

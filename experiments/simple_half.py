@@ -1,7 +1,7 @@
 """Do open paths go to the simple classes? Five classes as they are, five cut up at random.
 
-    python -m experiments.simple_half --out experiments/results
-    python -m experiments.simple_half --data-dir DIR --out experiments/results
+    python -m experiments.simple_half --full --out experiments/results
+    python -m experiments.simple_half --full --data-dir DIR --out experiments/results
 
 The images of five classes keep their labels; each of the other five is split into five clusters,
 and the 25 clusters get labels of that half at random. Networks of five hidden layers of 128 units
@@ -43,7 +43,7 @@ from implicit_bias.data.images import load_digit_classes, load_idx_classes
 from implicit_bias.models.dlgn.regions import active_paths
 
 from .spectra import machine
-from .tables import begun
+from .tables import begun, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -256,7 +256,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
-@click.option("--seeds", type=click.IntRange(min=1), default=5, show_default=True)
+@sizes(seeds=(1, 5))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(data_dir: Path | None, seeds: int, out: Path) -> None:
     """Follow open paths and the tangent kernel on simple and on complex classes."""

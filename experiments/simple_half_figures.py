@@ -1,7 +1,7 @@
 """Kernels of the simple and the complex half, class by class, and what they count along training.
 
-    python -m experiments.simple_half_figures --out experiments/results
-    python -m experiments.simple_half_figures --data-dir DIR --out experiments/results
+    python -m experiments.simple_half_figures --full --out experiments/results
+    python -m experiments.simple_half_figures --full --data-dir DIR --out experiments/results
 
 The source's figures 7 and 11 to 16 by its recipe (Adam at 2e-4, three runs, one arm: the first five
 classes keep their labels), of MNIST's test images or scikit-learn's digits in place of
@@ -48,7 +48,7 @@ from .simple_half import (
     parts,
 )
 from .spectra import machine
-from .tables import begun
+from .tables import begun, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -208,8 +208,7 @@ def draw_kernels(table: pd.DataFrame, data: str) -> Figure:
 
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--steps", type=click.IntRange(min=1), default=1000, show_default=True)
+@sizes(seeds=(1, 3), steps=(200, 1000))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(data_dir: Path | None, seeds: int, steps: int, out: Path) -> None:
     """Class-averaged kernels of networks that learn simple and complex classes."""

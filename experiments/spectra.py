@@ -1,6 +1,6 @@
 """Spectra of deep gated networks with random gates, and what spoils them, predicted and measured.
 
-    python -m experiments.spectra --out experiments/results
+    python -m experiments.spectra --full --out experiments/results
 
 The published setting: n = 200 copies of x = 1, targets uniform in [-1, 1], gates open at random
 with rate 1/2, weights of random signs and variance 2 / w, widths 25 and 500, rate 0.1 over the
@@ -34,6 +34,8 @@ import numpy as np
 import pandas as pd
 
 import implicit_bias as ib
+
+from .tables import sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -263,8 +265,7 @@ def machine() -> str:
     "--depth", "depths", type=int, multiple=True, default=(2, 4, 6, 8, 12, 16, 20),
     show_default=True,
 )  # fmt: skip
-@click.option("--draws", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--trained", type=click.IntRange(min=0), default=1, show_default=True)
+@sizes({"trained": 0}, draws=(2, 11), trained=(1, 5))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(
     widths: tuple[int, ...], depths: tuple[int, ...], draws: int, trained: int, out: Path

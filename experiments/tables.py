@@ -1,15 +1,51 @@
-"""Tables of an experiment: rows are written as they come, and those of an earlier run are kept."""
+"""Tables of an experiment, and its sizes.
+
+Rows are written as they come, and those of an earlier run are kept. An experiment that redoes a
+published figure is small as it is, minutes at most, and has the published sizes with `--full`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
 import pandas as pd
 
-__all__ = ["begun", "keep_rows"]
+__all__ = ["begun", "keep_rows", "sizes"]
+
+Command = Callable[..., None]
+NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+def sizes(
+    least: Mapping[str, int] = NOTHING, **given: tuple[int, int]
+) -> Callable[[Command], Command]:
+    """Options of a command that are small, or of the published size with its option `--full`.
+
+    `sizes(seeds=(1, 5))` adds `--seeds`: 1 where it is not given, and 5 with `--full`. `least` has
+    what a size is at least, where that is not 1.
+    """
+
+    def decorated(command: Command) -> Command:
+        @wraps(command)
+        def sized(*, full: bool, **options: Any) -> None:
+            for name, pair in given.items():
+                if options[name] is None:
+                    options[name] = pair[full]
+            command(**options)
+
+        for name, (small, large) in reversed(given.items()):
+            told = f"{small:,}, and {large:,} with --full." if small != large else f"{small:,}."
+            kind = click.IntRange(min=least.get(name, 1))
+            sized = click.option(f"--{name.replace('_', '-')}", type=kind, help=told)(sized)
+        told = "The published sizes; small ones without it."
+        return click.option("--full", is_flag=True, help=told)(sized)
+
+    return decorated
 
 
 def begun(

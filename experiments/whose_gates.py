@@ -1,7 +1,7 @@
 """Is what a deep ReLU network learns in its gates? Frozen gates of four kinds, 4 against 7.
 
-    python -m experiments.whose_gates --data-dir DIR --out experiments/results
-    python -m experiments.whose_gates --out experiments/results
+    python -m experiments.whose_gates --full --data-dir DIR --out experiments/results
+    python -m experiments.whose_gates --full --out experiments/results
 
 Images of 4 against 7 in MNIST's files, scikit-learn's digits without --data-dir: 300 are learned by
 the logistic loss, the others held out. Five hidden layers of 100 units; every network begins with
@@ -32,6 +32,7 @@ import implicit_bias as ib
 
 from .path_kernels import error, pair
 from .spectra import Array, machine, scores
+from .tables import sizes
 
 WIDTHS = (100,) * 5
 KINDS = ("adapting", "own start", "another's", "learned")
@@ -108,8 +109,7 @@ def rows(
 
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
-@click.option("--seeds", type=click.IntRange(min=1), default=10, show_default=True)
-@click.option("--steps", type=click.IntRange(min=1), default=500, show_default=True)
+@sizes(seeds=(2, 10), steps=(200, 500))
 @click.option("--n-train", type=click.IntRange(min=2), help="By default 300 of MNIST, 60 digits.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(data_dir: Path | None, seeds: int, steps: int, n_train: int | None, out: Path) -> None:

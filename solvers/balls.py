@@ -23,11 +23,12 @@ from scipy.linalg import lapack
 from .arrays import mirror_lower
 from .images import Floats
 from .norms import Norm, blocks_of
-from .step_length import symmetric
+from .step_length import longest_step, symmetric
 
 __all__ = [
     "Blocks",
     "Cone",
+    "EntryLine",
     "Line",
     "Linearised",
     "Tilted",
@@ -35,6 +36,7 @@ __all__ = [
     "bordered",
     "centred",
     "is_largest",
+    "linearised",
     "takes",
 ]
 
@@ -336,8 +338,81 @@ class Linearised(Line[Cone]):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class EntryLine:
+    """What `Linearised` is, for blocks of one entry: all their matrices have the same eigenvectors.
+
+    Attributes
+    ----------
+    M, Z : (b, 2) arrays
+        Eigenvalues at (1, 1) and at (1, -1).
+    """
+
+    M: Floats
+    Z: Floats
+
+    @classmethod
+    def at(cls, cone: Cone) -> EntryLine:
+        """Linearise at a point."""
+        return cls(_eigenvalues(cone.M), _eigenvalues(cone.Z))
+
+    @property
+    def P(self) -> Floats:
+        """Inverses of M."""
+        return _of_eigenvalues(1 / self.M)
+
+    def multiplier_step(self, dM: Floats, target: Floats) -> Floats:
+        """Step dZ of the multiplier at a step dM."""
+        return target - _of_eigenvalues(self.Z + _eigenvalues(dM) * self.Z / self.M)
+
+    def correction(self, step: Cone) -> Floats:
+        """Second-order term of Mehrotra's corrector at a predicted step."""
+        return _of_eigenvalues(_eigenvalues(step.M) * _eigenvalues(step.Z) / self.M)
+
+    def longest(self, step: Cone) -> tuple[float, float]:
+        """Longest steps that leave M, and Z, positive semidefinite."""
+        of_M = longest_step(self.M.ravel(), _eigenvalues(step.M).ravel())
+        return of_M, longest_step(self.Z.ravel(), _eigenvalues(step.Z).ravel())
+
+    def centring(self, step: Cone, lengths: tuple[float, float], mu: float) -> Floats:
+        """What to add to the target so that a step of `lengths` in M and Z ends closer to `mu`."""
+        M = self.M + lengths[0] * _eigenvalues(step.M)
+        Z = self.Z + lengths[1] * _eigenvalues(step.Z)
+        return _of_eigenvalues(centred(M * Z, mu) / self.M)
+
+    def operator(self) -> Floats:
+        """Numbers (b, 1, 1) by which dC is multiplied, at fixed t."""
+        return np.asarray((self.Z / self.M).sum(axis=1)[:, None, None])
+
+    def inverse(self) -> Floats:
+        """Inverses of `operator`."""
+        return np.asarray(1 / self.operator())
+
+    def radial(self) -> tuple[Floats, float]:
+        """What dt adds to the operator, and the trace of P Z."""
+        product = self.Z / self.M
+        return (product[:, 0] - product[:, 1])[:, None, None], float(product.sum())
+
+
+def linearised(cone: Cone) -> Linearised | EntryLine:
+    """Linearise the complementarity of a cone at a point."""
+    return EntryLine.at(cone) if cone.C.shape[1:] == (1, 1) else Linearised.at(cone)
+
+
+def _eigenvalues(matrices: Floats) -> Floats:
+    """Eigenvalues (b, 2) of [[a, c], [c, a]]."""
+    a, c = matrices[:, 0, 0], matrices[:, 0, 1]
+    return np.stack([a + c, a - c], axis=1)
+
+
+def _of_eigenvalues(values: Floats) -> Floats:
+    """Matrices (b, 2, 2) of eigenvalues at (1, 1) and (1, -1)."""
+    mean, half = (values[:, 0] + values[:, 1]) / 2, (values[:, 0] - values[:, 1]) / 2
+    return np.stack([mean, half, half, mean], axis=1).reshape(-1, 2, 2)
+
+
 # Products of s and lam, or of M and Z, are centred within these shares of their goal.
-LEAST, MOST = 0.1, 10.0
+LEAST, MOST = 0.1, 3.0
 
 
 def centred(products: Floats, mu: float) -> Floats:
@@ -349,11 +424,7 @@ def centred(products: Floats, mu: float) -> Floats:
 def _longest(F: Floats, step: Floats) -> float:
     """Longest step that leaves matrices with F M F' = I positive semidefinite."""
     scaled = symmetric(F @ step @ np.swapaxes(F, 1, 2))
-    if scaled.shape[1] == 2:
-        a, c = scaled[:, 0, 0], scaled[:, 1, 1]
-        least = float(np.min((a + c) / 2 - np.hypot((a - c) / 2, scaled[:, 0, 1])))
-    else:
-        least = float(np.linalg.eigvalsh(scaled).min())
+    least = float(np.linalg.eigvalsh(scaled).min())
     return math.inf if least >= 0 else -1 / least
 
 
@@ -392,10 +463,17 @@ def _inverse(matrices: Floats) -> Floats:
     scale = 1 / np.sqrt(diagonal)
     matrices *= scale[:, :, None]
     matrices *= scale[:, None, :]
-    inverse = np.stack([_one_inverse(one) for one in matrices])
+    if matrices.shape[1] < FEW:
+        inverse = symmetric(np.asarray(np.linalg.inv(matrices), dtype=float))
+    else:
+        inverse = np.stack([_one_inverse(one) for one in matrices])
     inverse *= scale[:, :, None]
     inverse *= scale[:, None, :]
     return inverse
+
+
+# Rows of matrices that are better inverted all at once.
+FEW = 32
 
 
 def _one_inverse(matrix: Floats) -> Floats:

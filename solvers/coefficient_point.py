@@ -30,13 +30,14 @@ from .arrays import cholesky_solve, symmetric_product
 from .balls import (
     Blocks,
     Cone,
+    EntryLine,
     Line,
-    Linearised,
     Tilted,
     TiltedLine,
     bordered,
     centred,
     is_largest,
+    linearised,
 )
 from .coordinates import coordinates_of
 from .images import Floats, Map, Rows, dense_rows
@@ -53,7 +54,7 @@ ITERATIONS = 100
 # Share of the longest step that is taken.
 INNER = 0.95
 # Correctors that centre, how much longer a step each aims at, and what share of that is a gain.
-CORRECTORS = 3
+CORRECTORS = 2
 FURTHER = 0.3
 GAIN = 0.1
 # Steps that need no corrector.
@@ -65,7 +66,7 @@ MATRICES = 5
 # With one, nuclear norms under equalities stop at a gap of 2e-8, with three below 1e-8.
 REFINEMENTS = 3
 # A residual of this share of the right-hand side is none.
-RESIDUAL = 1e-13
+RESIDUAL = 1e-9
 # Ridges, in shares of the diagonal of a Newton matrix, tried in this order.
 RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 # Stop once so many iterations have not narrowed the bounds by a tenth.
@@ -119,6 +120,7 @@ class _Game:
         self.blocks = Blocks.of(norm, image.shape)
         self.largest = is_largest(norm)
         self._require_memory()
+        self._room: Floats | None = None
         # Orthonormal rows of the span of E, and columns of its zeros.
         self.E, self.Q = np.zeros((0, self.blocks.size)), None
         if equalities is not None:
@@ -154,6 +156,12 @@ class _Game:
         if self.coordinates is not None:
             return np.concatenate([self.coordinates.dense(), self.E])
         return np.concatenate([dense_rows(self.program.image), self.E])
+
+    def room(self, n: int) -> Floats:
+        """Room for a factor (n, n), the same at every iteration: new memory would cost as much."""
+        if self._room is None or len(self._room) != n:
+            self._room = np.empty((n, n), order="F")
+        return self._room
 
     def lifted(self, B: Floats) -> Floats:
         """Coefficients in the shape of the program's image."""
@@ -307,7 +315,7 @@ def _advance(game: _Game, point: _Point) -> _Point:
     else:
         kind = _MarginSystem if game.in_margins else _System
         system = kind(game, point, point.cone)
-    line: Line[Any] = system.line
+    line: Line[Any] | EntryLine = system.line
     mu = point.mu()
     affine = system.solve(np.zeros_like(point.s), np.zeros_like(line.P))
     lengths = _lengths(game, line, point, affine)
@@ -332,7 +340,9 @@ def _advance(game: _Game, point: _Point) -> _Point:
     return _moved(game, point, step, *(min(1.0, INNER * length) for length in lengths))
 
 
-def _lengths(game: _Game, line: Line[Any], point: _Point, step: _Step) -> tuple[float, float]:
+def _lengths(
+    game: _Game, line: Line[Any] | EntryLine, point: _Point, step: _Step
+) -> tuple[float, float]:
     """Longest steps of the primal and of the dual side; at most so long that INNER is 1."""
     of_M, of_Z = line.longest(step.cone)
     primal, dual = (of_M, of_Z) if game.largest else (of_Z, of_M)
@@ -358,7 +368,7 @@ class _System:
 
     def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
         self.game, self.point, self.cone = game, point, cone
-        self.line = Linearised.at(cone)
+        self.line = linearised(cone)
         blocks = game.blocks
         self.weights = point.lam / point.s
         matrix = game.image.gram(self.weights)
@@ -380,7 +390,7 @@ class _System:
         self.G[:, 0] *= -1
         if game.Q is not None:
             matrix = game.Q.T @ matrix @ game.Q
-        self.newton = _Factored(matrix)
+        self.newton = _Factored(matrix, game.room(len(matrix)))
         self.KF = self.newton.solve(self.F)
         self.small = self.G.T @ self.KF
         self.small[np.arange(len(diagonal)), np.arange(len(diagonal))] += diagonal
@@ -434,7 +444,7 @@ class _MarginSystem:
 
     def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
         self.game, self.point, self.cone = game, point, cone
-        self.line = Linearised.at(cone)
+        self.line = linearised(cone)
         self.operator = self.line.operator()
         self.m, n_equal = len(point.s), len(game.E)
         self.slopes = np.concatenate([point.s / point.lam, np.zeros(n_equal)])
@@ -443,7 +453,7 @@ class _MarginSystem:
         matrix = pushed.reshape(len(rows), -1) @ rows.reshape(len(rows), -1).T
         matrix = symmetric(matrix)
         matrix[np.arange(len(rows)), np.arange(len(rows))] += self.slopes
-        self.newton = _Factored(matrix)
+        self.newton = _Factored(matrix, game.room(len(matrix)))
         self.h, self.c = self.line.radial()
         every = np.concatenate([-np.ones(self.m), np.zeros(n_equal)])
         self.F = np.column_stack([every, game.rows @ game.blocks.flat(self.h)])
@@ -490,7 +500,7 @@ class _TiltedSystem:
         if game.Q is not None:
             self.Q = block_diag(game.Q, np.eye(self.p))
             matrix = self.Q.T @ matrix @ self.Q
-        self.newton = _Factored(matrix)
+        self.newton = _Factored(matrix, game.room(len(matrix)))
         a = np.concatenate([game.adjoint(self.weights), np.zeros(self.p)])
         t = np.concatenate([np.zeros(size), np.ones(self.p)])
         self.F = self._reduced(np.column_stack([a, t]))
@@ -533,14 +543,15 @@ class _Factored:
         If no ridge helps.
     """
 
-    def __init__(self, matrix: Floats) -> None:
+    def __init__(self, matrix: Floats, room: Floats) -> None:
         self.matrix = matrix
         self.diagonal = np.diag(matrix).copy()
+        every = np.arange(len(matrix))
         for ridge in RIDGES:
             # In Fortran order the transpose is free.
-            raised = matrix.T.copy(order="F")
-            raised[np.arange(len(raised)), np.arange(len(raised))] += ridge * self.diagonal
-            self.factor, failed = lapack.dpotrf(raised, lower=1, clean=0, overwrite_a=1)
+            room[:] = matrix.T
+            room[every, every] += ridge * self.diagonal
+            self.factor, failed = lapack.dpotrf(room, lower=1, clean=0, overwrite_a=1)
             if failed == 0:
                 return
             log.debug("ridge %.0e is too small", ridge)

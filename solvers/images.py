@@ -9,8 +9,8 @@ from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
-from .arrays import matmul
 from .checks import require_array, require_count, require_finite, require_shape
 from .design import GatedDesign
 from .programs import MaxMarginProgram
@@ -300,11 +300,16 @@ class RelativeMargins:
         """(n, K) booleans: pairs of a sample and another class than its own."""
         return np.asarray(self.labels[:, None] != np.arange(self.n_classes))
 
+    @cached_property
+    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Places (m,) of pairs in a flat table (n, K), and (n,) of the own classes."""
+        return np.flatnonzero(self.wrong), np.flatnonzero(~self.wrong)
+
     def pairs(self, rows: Floats) -> Floats:
         """Write values (m,) of pairs as (n, K), zero at the own class."""
-        table = np.zeros(self.wrong.shape)
-        table[self.wrong] = rows
-        return table
+        table = np.zeros(self.wrong.size)
+        table[self.places[0]] = rows
+        return table.reshape(self.wrong.shape)
 
     def class_scores(self, B: Floats) -> Floats:
         """Scores (n, K) of all classes."""
@@ -319,14 +324,14 @@ class RelativeMargins:
 
     def margins_of(self, scores: Floats) -> Floats:
         """Relative margins (m,) of the scores (n, K) of all classes."""
-        own = np.take_along_axis(scores, self.labels[:, None], axis=1)
-        return np.asarray((own + self.other * scores)[self.wrong])
+        pairs, own = self.places
+        flat = scores.ravel()
+        return np.repeat(flat[own], self.n_classes - 1) + self.other * flat[pairs]
 
     def class_weights(self, lam: Floats) -> Floats:
         """Weights C (n, K) of scores: C[n, k] = -lam[n, k], their sum at the own class."""
-        table = self.pairs(lam)
-        C = self.other * table
-        np.put_along_axis(C, self.labels[:, None], table.sum(axis=1, keepdims=True), axis=1)
+        C = self.pairs(self.other * lam)
+        C.ravel()[self.places[1]] = lam.reshape(len(C), -1).sum(axis=1)
         return C
 
     def adjoint(self, lam: Floats) -> Floats:
@@ -369,27 +374,30 @@ class RelativeMargins:
         if features is None:
             features = np.swapaxes(self.behind_gates(), 0, 1)
         n, H, D = features.shape
-        features, width, K, w = features.reshape(n, -1), H * D, self.n_classes, self.pairs(weights)
-        # Sums of a class's rows, weighed by their pairs with each other class: symmetric blocks.
-        parts = np.zeros((K, width, K, width))
-        for own in np.unique(self.labels):
-            rows, here = features[self.labels == own], w[self.labels == own]
-            weighted = (here[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-            parts[own] = matmul(rows.T, weighted).reshape(width, K, width)
-        each = np.arange(K)
-        # The pair (n, k) adds its own block on the diagonal of both classes, and between them.
-        diagonal = parts.sum(axis=0).swapaxes(0, 1) + parts.sum(axis=2)
-        flat = parts.reshape(K * width, K * width)
-        matrix = (flat + flat.T).reshape(K, width, K, width)
-        matrix *= self.other
-        matrix[each, :, each] += diagonal
+        features, width, K = features.reshape(n, -1), H * D, self.n_classes
+        w = self.other * self.pairs(weights)
+        # Between two classes: of either's rows, weighed by their pairs with the other. Symmetric.
+        parts = np.empty((K, width, K, width))
+        for own in range(K):
+            here = np.flatnonzero(self.labels == own)
+            _weigh(features[here], w[here], parts[own])
+        each, k = np.arange(K), K - 1 if sum_zero else K
+        # A pair adds as much, other sign, on the diagonal of both classes.
+        diagonal = self.other * (parts.sum(axis=0).swapaxes(0, 1) + parts.sum(axis=2))
+        kept, matrix = parts[:k, :, :k], np.empty((k, width, k, width))
+        np.add(kept, kept.transpose(2, 3, 0, 1), out=matrix)
+        matrix[each[:k], :, each[:k]] += diagonal[:k]
         if sum_zero:
-            matrix = _without_class_sum(matrix)
-            K -= 1
+            # But for multiples of all classes together, which the whole matrix takes to 0, a column
+            # of the basis is a class and `share` times the last one.
+            share = 1 / (K + math.sqrt(K)) - 1 / math.sqrt(K)
+            last = parts[:-1, :, -1] + parts[-1, :, :-1].swapaxes(0, 1)
+            matrix += share * last[:, :, None]
+            matrix += share * last.swapaxes(0, 1) + share**2 * diagonal[-1][:, None]
         if H == 1:
-            return np.asarray(matrix.reshape(K * width, K * width))
-        parts = matrix.reshape(K, H, D, K, H, D).transpose(1, 0, 2, 4, 3, 5)
-        return np.asarray(parts.reshape(H * K * D, H * K * D))
+            return matrix.reshape(k * width, k * width)
+        blocks = matrix.reshape(k, H, D, k, H, D).transpose(1, 0, 2, 4, 3, 5)
+        return np.asarray(blocks.reshape(H * k * D, H * k * D))
 
     def absolute(self) -> RelativeMargins:
         """Image of absolute inputs and gates, with both classes' scores added."""
@@ -428,15 +436,16 @@ def sum_zero_basis(n_classes: int) -> Floats:
     return np.asarray(basis)
 
 
-def _without_class_sum(matrix: Floats) -> Floats:
-    """Turn a matrix (K, q, K, q) whose blocks sum to 0 over classes to `sum_zero_basis`.
+def _weigh(rows: Floats, weights: Floats, out: Floats) -> None:
+    """Write `sum_n weights[n, k] rows[n] rows[n]'` for every k into `out` (q, K, q)."""
+    width = rows.shape[1]
+    flat = out.reshape(width, -1)
+    flat[:] = 0
+    for start in range(0, len(rows), CHUNK):
+        part, here = rows[start : start + CHUNK], weights[start : start + CHUNK]
+        weighted = (here[:, :, None] * part[:, None, :]).reshape(len(part), -1)
+        blas.dgemm(1.0, weighted.T, part.T, beta=1.0, c=flat.T, trans_b=1, overwrite_c=1)
 
-    Up to a multiple of all classes together, which such a matrix takes to 0, a column of the basis
-    is a class and `share` times the last one.
-    """
-    K = len(matrix)
-    share = 1 / (K + math.sqrt(K)) - 1 / math.sqrt(K)
-    side = share * matrix[-1, :, :-1] + share**2 * matrix[-1, :, -1:]
-    turned = matrix[:-1, :, :-1] + share * matrix[:-1, :, -1:]
-    turned += side
-    return np.asarray(turned)
+
+# Rows that are weighed at once: what they are multiplied with stays in cache.
+CHUNK = 128

@@ -26,8 +26,8 @@ Generated from the options of the models by `python -m tests.choices`: change th
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Choices",
     "ClassesT",
+    "GridOptions",
     "ModelName",
     "ModelT",
     "NetworkT",
@@ -82,6 +83,29 @@ class RunOptions(Choices, UserData, total=False):
     """Everything that a model may be told."""
 
 
+if TYPE_CHECKING:
+    ValueT = TypeVar("ValueT")
+    # One value, several, or a function of the cell.
+    Values: TypeAlias = ValueT | Iterable[ValueT] | Callable[[Mapping[str, Any]], Any]
+
+
+class GridOptions(TypedDict, total=False):
+    """The grid of a sweep as a mapping: options by their names, with the values that each takes.
+
+    Type checkers know the names and values of all models; whether the model at hand has an option
+    is seen as the sweep begins. A mapping that is written into the call of `sweep` needs no
+    annotation, and one that is computed goes through `product`.
+
+    Examples
+    --------
+    >>> grid: ib.sweeps.GridOptions = {"n_train": [20, 40], "seed": "0:3"}
+    >>> len(ib.sweep("linear", grid, out="runs", steps=0).cells)
+    6
+    """
+
+{grid}
+
+
 # The model, and the values of the options of which the classes in a report depend.
 if TYPE_CHECKING:
     ModelT = TypeVar("ModelT", bound=ModelName)
@@ -110,6 +134,7 @@ def source() -> str:
     own |= {name: [literal(get_args(declared))] for name, declared in CHECKED_LATER.items()}
     shared = {name: line(name, parts) for name, parts in own.items() if name not in USER_DATA}
     telling = [shared.pop(name) for name in sorted(TELLING)]
+    swept = [f"    {name}: {values(name, own[name])}" for name in sorted({*own} - {"gating"})]
     supplied = [line(name, [*own[name], *more]) for name, more in USER_DATA.items()]
     arrays = [line(name, ["ArrayLike", "None"]) for name in ARRAYS]
     names = f"ModelName = {broken(literal(MODELS), 0)}\n"
@@ -119,6 +144,7 @@ def source() -> str:
         "{plain variables}": [
             f'    {variable(name)} = TypeVar("{variable(name)}")' for name in sorted(TELLING)
         ],
+        "{grid}": swept,
         "{telling}": [*(f"    {name}: {variable(name)}" for name in sorted(TELLING)), ""],
     }
     for mark, lines in parts.items():
@@ -175,6 +201,12 @@ def _parts(kind: Kind) -> Iterable[str]:
             yield f"Sequence[{base}]"
     if about.words:
         yield literal(about.words)
+
+
+def values(name: str, parts: list[str]) -> str:
+    """Return the type of what a grid says of an option, ranges such as "0:10" among it."""
+    ranges = " | str" if any(kind.base is int for kind in options()[name]) else ""
+    return f"Values[{' | '.join(parts)}]{ranges}"
 
 
 def literal(words: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
 """The pages of the documentation as tests read them, and which of their numbers tests have found.
 
-A number of a measured kind (with a decimal point, an exponent, a per cent or another unit, or a count
-"so many of so many") is held where a test looks for it: a row of a table by `row in lines(page)`,
-a phrase by `phrase in said(page)`. Both are noted, so that the walk over all pages
+A number of a measured kind (with a decimal point, an exponent, a per cent or another unit, or a
+count "so many of so many") is held where a test looks for it: a row of a table by `row in
+lines(page)`, a phrase by `phrase in said(page)`. Both are noted, so that the walk over all pages
 (tests/experiments/test_numbers_of_pages.py) sees what nobody has looked for.
 """
 
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -81,11 +82,13 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
+@cache
 def lines(page: str) -> Rows:
     """The cells of all tables of a page."""
     return Rows(page, [cells(one) for one in text_of(page).splitlines() if one.startswith("|")])
 
 
+@cache
 def said(page: str) -> Words:
     """The words of a page, with single spaces between them."""
     words = Words(re.sub(r"\s+", " ", text_of(page)))
@@ -100,10 +103,10 @@ class Piece:
     page: str
     text: str
 
-    def numbers(self, held: set[str]) -> Iterator[str]:
-        """Numbers of a measured kind outside of what is held, each with the words around it."""
+    def numbers(self, held: set[str], free: Sequence[re.Pattern[str]]) -> Iterator[str]:
+        """Numbers of a measured kind that are not held or free, with the words around them."""
         text = self.text
-        for pattern in (CODE, NAMED):
+        for pattern in (*free, CODE, NAMED):
             text = pattern.sub(lambda found: "_" * len(found[0]), text)
         for phrase in held:
             at = self.text.find(phrase)
@@ -115,7 +118,13 @@ class Piece:
             yield f"{found[0]} in {around!r}"
 
 
-def pieces(page: str) -> Iterator[Piece]:
+@cache
+def pieces(page: str) -> list[Piece]:
+    """The rows and paragraphs of a page, without its code and its heads."""
+    return list(_pieces(page))
+
+
+def _pieces(page: str) -> Iterator[Piece]:
     text = INDENTED.sub("\n\n", FENCE.sub("\n\n", text_of(page)) + "\n")
     text = re.sub(r"^#.*$|^\|.*\n(?=\|[ :|-]+\n)", "", text, flags=re.M)  # heads, of tables too
     for block in re.split(r"\n\s*\n", text):

@@ -53,8 +53,9 @@ def main(
     )
     tables = []
     for part in sweeps_of(figure, full=full):
+        grid, cells = ib.sweeps.product(part.grid), folder / data / part.name
         done = ib.sweep(
-            part.model, part.grid, out=folder / data / part.name, jobs=jobs, progress=True,
+            part.model, grid, out=cells, jobs=jobs, progress=True,
             **given, **part.options,
         )  # fmt: skip
         for cell, message in done.failures.items():
@@ -64,10 +65,10 @@ def main(
             raise SystemExit(130)
     if printed:
         path = folder / data / "as-printed.csv"
-        grid = next(iter(sweeps_of(figure, full=full))).grid
-        for cell in points_as_printed(grid, given, path):
+        whole = next(iter(sweeps_of(figure, full=full))).grid
+        for cell in points_as_printed(whole, given, path):
             click.echo(f"as printed: {cell}", err=True)
-        tables.append(_of_grid(pd.read_csv(path), grid))
+        tables.append(_of_grid(pd.read_csv(path), whole))
     points = pd.concat([one for one in tables if len(one)], ignore_index=True)
     out.mkdir(parents=True, exist_ok=True)
     stem = out / f"paper_{name.replace('-', '_')}_{data}"

@@ -128,7 +128,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         finite = tuple(
             None
             if _separates(limit)
-            else self._penalised(inputs[first], own.y, gates, merged_costs, limit.zeta.shape)
+            else self._penalised(inputs[first], own.y, gates, merged_costs)
             for limit, own in zip(limits, programs, strict=True)
         )
         zetas: list[Floats] = [
@@ -145,9 +145,8 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         y: Floats,
         gates: NDArray[np.int64] | None,
         costs: Floats,
-        shape: tuple[int, ...],
     ) -> FitLimit:
-        """Return the limit with weight decay, of coefficients of this shape."""
+        """Return the limit with weight decay."""
         joint = y.ndim == 2
         found = penalised(
             inputs,
@@ -155,7 +154,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             gates,
             costs,
             norm=self._joint_decayed_norm if joint else self._decayed_norm,
-            n_contexts=shape[1] if len(shape) == 3 and not joint else None,
+            n_contexts=self._n_contexts(gates),
             weight_decay=self.weight_decay,
             tol=self.tol,
         )
@@ -182,14 +181,14 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             solving["solver"] = self.solver
         limit = solve_multiclass_svm(
             _dense(inputs), labels, gates, norm=self._joint_norm, n_classes=len(self.classes_),
-            **solving,
+            n_contexts=self._n_contexts(gates), **solving,
         )  # fmt: skip
         self._judge((limit,))
         zeta: Floats = to_numpy(limit.zeta)
         finite = None
         if not _separates(limit):
             shares = np.eye(len(self.classes_))[labels]
-            finite = self._penalised(_dense(inputs), shares, gates, costs, zeta.shape)
+            finite = self._penalised(_dense(inputs), shares, gates, costs)
             zeta = finite.zeta
         self.limits_, self.finite_limits_, self.zeta_ = (limit,), (finite,), zeta
         return self
@@ -430,6 +429,10 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         return None
 
     def _gates(self, inputs: Floats) -> NDArray[np.int64] | None:
+        return None
+
+    def _n_contexts(self, gates: NDArray[np.int64] | None) -> int | None:
+        """Return the number of contexts of a unit; None of gates."""
         return None
 
     @abstractmethod

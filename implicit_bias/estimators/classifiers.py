@@ -183,6 +183,8 @@ class _GatedLimitClassifier(LimitClassifier):
     gating: Any
     gating_: Any
     _decayed_norm = "units"
+    _joint_norm = "sum-nuclear"
+    _joint_decayed_norm = "sum-nuclear"
 
     def __init__(
         self,
@@ -195,6 +197,7 @@ class _GatedLimitClassifier(LimitClassifier):
         weight_decay: float = 1e-2,
         add_constant: bool = True,
         class_weight: ClassWeight = None,
+        multi_class: MultiClass = "one-vs-rest",
     ) -> None:
         self.gating = gating
         self.solver = solver
@@ -204,6 +207,7 @@ class _GatedLimitClassifier(LimitClassifier):
         self.weight_decay = weight_decay
         self.add_constant = add_constant
         self.class_weight = class_weight
+        self.multi_class = multi_class
 
     def _fit_gating(self, inputs: Floats, weights: Floats | None) -> NDArray[np.int64]:
         gating = self._default_gating() if self.gating is None else self.gating
@@ -261,15 +265,20 @@ class GLNLimitClassifier(_GatedLimitClassifier):
         `weight_decay`, in `finite_limits_`; or "raise" `NotCertified`.
     weight_decay : float
         Positive: lam of ``mean logistic loss + lam sum_h ||zeta_h||``, where two layers end whose
-        weights decay by lam.
+        weights decay by lam; jointly of softmax, and of nuclear norms.
     add_constant : bool
         Append the constant 1, the bias, to every input.
     class_weight : dict, "balanced" or None
         Factors on the weights of samples, by class.
+    multi_class : {"one-vs-rest", "joint"}
+        Programs of more than two classes. "joint": one, for networks of K outputs with K units or
+        more of the same contexts, which minimises the sum of nuclear norms of matrices (K, C D); of
+        two both are the same.
 
     Attributes
     ----------
     zeta_ : array of float64, shape (H, C, D)
+        (K, H, C, D) for K > 2, jointly (H, K, C, D).
     gating_ : transformer
         The fitted gating.
     classes_, limit_, limits_, finite_limits_, dual_, dual_gap_, status_, support_, n_iter_
@@ -295,6 +304,11 @@ class GLNLimitClassifier(_GatedLimitClassifier):
 
     def _formulation(self) -> SVMGLN:
         return SVMGLN(getattr(self.gating_, "n_contexts", None))
+
+    def _n_contexts(self, gates: NDArray[np.int64] | None) -> int | None:
+        assert gates is not None
+        known: int | None = self._formulation().n_contexts
+        return int(gates.max()) + 1 if known is None else known
 
 
 class FReLULimitClassifier(_GatedLimitClassifier):
@@ -333,6 +347,7 @@ class FReLULimitClassifier(_GatedLimitClassifier):
     Attributes
     ----------
     zeta_ : array of float64, shape (H, D)
+        (K, H, D) for K > 2, jointly (H, K, D).
     gating_ : transformer
         The fitted gating.
     classes_, limit_, limits_, finite_limits_, dual_, dual_gap_, status_, support_, n_iter_
@@ -352,34 +367,6 @@ class FReLULimitClassifier(_GatedLimitClassifier):
     >>> classifier.status_.name, classifier.predict(X).tolist()
     ('SOLVED', [1, 1, 0, 0])
     """
-
-    _joint_norm = "sum-nuclear"
-    _joint_decayed_norm = "sum-nuclear"
-
-    def __init__(
-        self,
-        gating: Any = None,
-        *,
-        solver: SolverName = "interior-point",
-        tol: float = 1e-8,
-        max_iterations: int | None = None,
-        on_inseparable: OnInseparable = "penalty",
-        weight_decay: float = 1e-2,
-        add_constant: bool = True,
-        class_weight: ClassWeight = None,
-        multi_class: MultiClass = "one-vs-rest",
-    ) -> None:
-        super().__init__(
-            gating,
-            solver=solver,
-            tol=tol,
-            max_iterations=max_iterations,
-            on_inseparable=on_inseparable,
-            weight_decay=weight_decay,
-            add_constant=add_constant,
-            class_weight=class_weight,
-        )
-        self.multi_class = multi_class
 
     def _default_gating(self) -> Any:
         return HyperplaneGates()

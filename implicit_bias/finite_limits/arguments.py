@@ -61,13 +61,14 @@ def checked_regulariser(
             )
     if norm not in ("ridge",) and not has_proximal(Norm.of(norm)):  # type: ignore[arg-type]
         raise ValueError(
-            f"`norm` {norm!r} has no solver here: one matrix has 'nuclear', 'spectral'"
+            f"`norm` {norm!r} has no solver here: one matrix has 'nuclear', 'spectral', and one a "
+            "unit 'sum-nuclear', 'max-spectral'"
         )
     return regulariser_of(norm, penalty, radius, None)
 
 
-def coefficients_of(network: Any, shape: tuple[int, ...]) -> Floats:
-    """Return the coefficients of a network, or an array of them, in the shape of the limit's."""
+def coefficients_of(network: Any, problem: FitProblem) -> Floats:
+    """Return the coefficients of a network, or an array of them, in the shape of the problem's."""
     given = network
     if hasattr(network, "zeta") and callable(network.zeta):
         given = network.zeta()
@@ -79,6 +80,6 @@ def coefficients_of(network: Any, shape: tuple[int, ...]) -> Floats:
         )
     require_real("network", given)
     B = np.asarray(to_numpy(given), dtype=np.float64)
-    require_shape("network", B, shape, "coefficients as the limit has them")
+    require_shape("network", B, problem.own_shape, "coefficients as the limit has them")
     require_finite("network", B)
-    return B
+    return B.reshape(problem.shape)

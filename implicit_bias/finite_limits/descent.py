@@ -59,8 +59,10 @@ def solve_proximal(
 
 
 def has_proximal(norm: Norm) -> bool:
-    """Return whether steps in a norm are known here: all but spectra of several units."""
-    return norm.inside == "l2" or norm.blocks == "whole"
+    """Return whether steps in a norm are known here: of l2 norms, and of all singular values."""
+    if norm.inside == "l2" or norm.blocks == "whole":
+        return True
+    return (norm.inside, norm.over) in (("nuclear", "sum"), ("spectral", "max"))
 
 
 def proximal(regulariser: Regulariser, B: Floats, step: float) -> Floats:
@@ -81,9 +83,15 @@ def proximal(regulariser: Regulariser, B: Floats, step: float) -> Floats:
 
 def _sizes(norm: Norm, B: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
     """Return the sizes of which the norm is sum or maximum, and B as a function of them."""
-    if norm.blocks == "whole" and norm.inside != "l2":
+    rows = norm.blocks == "units" and B.ndim == 2
+    if norm.inside != "l2" and not rows:  # singular values of all units, or of the one matrix
         left, values, right = np.linalg.svd(B, full_matrices=False)
-        return values, lambda sizes: np.asarray((left * sizes) @ right)
+        shape = values.shape
+
+        def spectral(sizes: Floats) -> Floats:
+            return np.asarray((left * sizes.reshape(shape)[..., None, :]) @ right)
+
+        return values.ravel(), spectral
     if norm.blocks == "columns":
         sizes, back = _sizes(Norm("l2", norm.over, "rows"), B.T)
         return sizes, lambda changed: back(changed).T

@@ -265,7 +265,7 @@ def _solved(
     scores = problem.scores(zeta)
     at_zero = problem.loss.value(np.zeros_like(problem.y), problem.y)
     return FitLimit(
-        zeta=zeta,
+        zeta=zeta.reshape(problem.own_shape),
         dual=r,
         unit_norms=problem.unit_norms(zeta),
         dual_norms=problem.unit_norms(V),

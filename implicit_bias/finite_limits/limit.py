@@ -11,13 +11,14 @@ import numpy as np
 
 from .._doors import door, result
 from .._kinds import anything
-from .._solve import ArrayLike, Norm, Status, require_shape, to_numpy
+from .._solve import ArrayLike, Norm, Status, require_shape
 from ..data.arrays import Floats
 from ..limits.predictors import (
     ContextPredictor,
     DecisionFunction,
     GateColumns,
     LinearPredictor,
+    MulticlassPredictor,
     Predictor,
 )
 from ..limits.result import ReadOnlyResult
@@ -39,8 +40,8 @@ class FitLimit(ReadOnlyResult):
     Attributes
     ----------
     zeta : array
-        Coefficients: (D,), (H, D) behind gates, (H, C, D) behind contexts; with K scores (K, D) or
-        (H, K, D).
+        Coefficients: (D,), (H, D) behind gates, (H, C, D) behind contexts; with K scores (K, D),
+        (H, K, D) or (H, K, C, D).
     dual : (n,) or (n, K) array
         Multipliers r: minus the slopes of the mean loss in the scores.
     unit_norms, dual_norms : (H,) arrays
@@ -142,15 +143,16 @@ class FitLimit(ReadOnlyResult):
     def size(self) -> float:
         """Norm of the coefficients; the l2 norm for "ridge", the largest entry for "adamw"."""
         name = {"ridge": "l2", "adamw": "linf"}.get(self.norm, self.norm)
-        return float(Norm.of(name).value(self.zeta))  # type: ignore[arg-type]
+        units = self.zeta.reshape(*self.zeta.shape[:2], -1) if self.zeta.ndim == 4 else self.zeta
+        return float(Norm.of(name).value(units))  # type: ignore[arg-type]
 
     @property
     def predictor(self) -> DecisionFunction:
         """The limit as a function of new inputs and gates."""
+        if self.scores.ndim == 2 and self.zeta.ndim > 2:
+            return MulticlassPredictor(self.zeta)
         if self.n_contexts is not None:
             return ContextPredictor(self.zeta)
-        if self.scores.ndim == 2 and self.zeta.ndim == 3:
-            return _SeveralScores(self.zeta)
         if self.zeta.ndim == 1 or self.scores.ndim == 2:
             return LinearPredictor(self.zeta)
         return Predictor(self.zeta, GateColumns(len(self.zeta), binary=False))
@@ -226,7 +228,7 @@ class FitLimit(ReadOnlyResult):
         Parameters and errors are those of `gap_of`.
         """
         problem = FitProblem.checked(X, y, gates, self.loss, self.n_contexts, self.sample_weight)
-        B = coefficients_of(network, problem.shape)
+        B = coefficients_of(network, problem)
         return certificate_of(problem, self._regulariser, B, problem.multipliers(B))
 
     @door(gates=anything)
@@ -257,7 +259,7 @@ class FitLimit(ReadOnlyResult):
         """
         problem = FitProblem.checked(X, y, gates, self.loss, self.n_contexts, self.sample_weight)
         require_shape("y", problem.y, self.dual.shape, "the samples of the limit")
-        zeta = coefficients_of(self.zeta, problem.shape)
+        zeta = coefficients_of(self.zeta, problem)
         proved = certificate_of(problem, self._regulariser, zeta, self.dual)
         status = status_of(problem, self._regulariser, proved, self.proof, self.tol)
         return replace(self, certificate=proved, status=status)
@@ -289,23 +291,3 @@ class FitLimit(ReadOnlyResult):
             f"  {int(self.live.sum())} of {len(self.unit_norms)} units live, {len(self.dual)} "
             f"samples, {self.solver}, {self.iterations} iterations, {self.seconds:.3g} s)"
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _SeveralScores(DecisionFunction):
-    """Scores ``sum_h g_h(x) zeta_h x`` (n, K) of coefficients (H, K, D)."""
-
-    zeta: Floats
-
-    def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> Floats:
-        """Return the scores (n, K) of X (n, D) under gates (n, H).
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an array has another shape.
-        """
-        inputs = np.asarray(to_numpy(X), dtype=np.float64)
-        rule = GateColumns(len(self.zeta), binary=False)
-        opened = np.asarray(rule.check(np.asarray(to_numpy(gates)), inputs))
-        return np.asarray(np.einsum("nh,hkd,nd->nk", opened, self.zeta, inputs))

@@ -38,8 +38,11 @@ class FitProblem:
     group : (J,) array
         Unit of each column.
     shape : tuple of int
-        Of zeta: (D,), (H, D), (H, C, D); with K scores (K, D), (H, K, D).
+        Of zeta: (D,), (H, D), (H, C, D); with K scores (K, D), (H, K, D), and of contexts
+        (H, K, C D), a matrix a unit.
     loss : MeanLoss
+    n_contexts : int or None
+        Contexts C of each unit; None of gates.
     """
 
     X: Floats
@@ -48,6 +51,7 @@ class FitProblem:
     group: NDArray[np.int64]
     shape: tuple[int, ...]
     loss: MeanLoss
+    n_contexts: int | None = None
 
     @classmethod
     def checked(
@@ -90,11 +94,16 @@ class FitProblem:
             require_finite("gates", columns)
             group, shape = np.arange(H), (H, D)
         if targets.ndim == 2:
-            if n_contexts is not None:
-                raise ValueError("`n_contexts` is for one score a sample, and `y` has several")
-            shape = (*shape[:-1], targets.shape[1], D)
+            shape = (*shape[: len(shape) > 1], targets.shape[1], (n_contexts or 1) * D)
         mean_loss = FIT_LOSSES[loss](_shares(sample_weight, n))
-        return cls(inputs, targets, columns, group, shape, mean_loss)
+        return cls(inputs, targets, columns, group, shape, mean_loss, n_contexts)
+
+    @property
+    def own_shape(self) -> tuple[int, ...]:
+        """Shape of zeta as networks have it: of K scores in contexts (H, K, C, D)."""
+        if not self.several or self.n_contexts is None:
+            return self.shape
+        return (*self.shape[:-1], self.n_contexts, self.X.shape[1])
 
     @property
     def n_units(self) -> int:
@@ -117,7 +126,8 @@ class FitProblem:
         if not self.several:
             blocks = zeta.reshape(len(self.group), -1)
             return np.asarray(np.sum(self.columns * (self.X @ blocks.T), axis=1))
-        several = zeta.reshape(len(self.group), self.y.shape[1], -1)
+        units = zeta.reshape(self.n_units, self.y.shape[1], self.n_contexts or 1, -1)
+        several = np.swapaxes(units, 1, 2).reshape(len(self.group), self.y.shape[1], -1)
         pairs = zip(self.columns.T, several, strict=True)
         return np.asarray(sum(z[:, None] * (self.X @ block.T) for z, block in pairs))
 
@@ -125,8 +135,9 @@ class FitProblem:
         """Return ``V(r) = sum_n r_n (gradient of the scores of n)``, in the shape of zeta."""
         if not self.several:
             return np.asarray((self.columns * r[:, None]).T @ self.X).reshape(self.shape)
-        rows = [(z[:, None] * r).T @ self.X for z in self.columns.T]
-        return np.stack(rows).reshape(self.shape)
+        rows = np.stack([(z[:, None] * r).T @ self.X for z in self.columns.T])
+        units = rows.reshape(self.n_units, self.n_contexts or 1, *rows.shape[1:])
+        return np.swapaxes(units, 1, 2).reshape(self.shape)
 
     def multipliers(self, zeta: Floats) -> Floats:
         """Return the multipliers of the loss, minus its slopes, at the scores of coefficients."""

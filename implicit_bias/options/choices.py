@@ -6,8 +6,8 @@ Generated from the options of the models by `python -m tests.choices`: change th
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Choices",
     "ClassesT",
+    "GridOptions",
     "ModelName",
     "ModelT",
     "NetworkT",
@@ -205,6 +206,158 @@ class UserData(TypedDict, total=False):
 
 class RunOptions(Choices, UserData, total=False):
     """Everything that a model may be told."""
+
+
+if TYPE_CHECKING:
+    ValueT = TypeVar("ValueT")
+    # One value, several, or a function of the cell.
+    Values: TypeAlias = ValueT | Iterable[ValueT] | Callable[[Mapping[str, Any]], Any]
+
+
+class GridOptions(TypedDict, total=False):
+    """The grid of a sweep as a mapping: options by their names, with the values that each takes.
+
+    Type checkers know the names and values of all models; whether the model at hand has an option
+    is seen as the sweep begins. A mapping that is written into the call of `sweep` needs no
+    annotation, and one that is computed goes through `product`.
+
+    Examples
+    --------
+    >>> grid: ib.sweeps.GridOptions = {"n_train": [20, 40], "seed": "0:3"}
+    >>> len(ib.sweep("linear", grid, out="runs", steps=0).cells)
+    6
+    """
+
+    batch_size: Values[int | None] | str
+    beta: Values[float]
+    classes: Values[Literal["two", "all", "joint"]]
+    constant: Values[bool | None]
+    contexts: Values[int | None] | str
+    cutoffs: Values[Literal["median", "random", "axes"]]
+    data: Values[
+        Literal[
+            "digits",
+            "mnist",
+            "orthants",
+            "quadrants",
+            "circle",
+            "iris",
+            "wine",
+            "breast-cancer",
+            "angles",
+            "ring",
+            "pulse",
+        ]
+        | str
+        | os.PathLike[str]
+    ]
+    data_dir: Values[str | os.PathLike[str] | None]
+    decoupled: Values[bool]
+    depth: Values[int] | str
+    device: Values[
+        Literal[
+            "cpu",
+            "cuda",
+            "mps",
+            "xpu",
+            "cuda:0",
+            "cuda:1",
+            "cuda:2",
+            "cuda:3",
+            "cuda:4",
+            "cuda:5",
+            "cuda:6",
+            "cuda:7",
+        ]
+    ]
+    dtype: Values[Literal["float32", "float64"]]
+    exits: Values[int | Sequence[int] | None] | str
+    experts: Values[Literal["linear", "constant"]]
+    final_beta: Values[float | None]
+    freeze_at: Values[int | None] | str
+    frozen_trainer: Values[Literal["annealed", "momentum", "normalised", "same"]]
+    gate_rate: Values[float | None]
+    gate_steps: Values[int] | str
+    hidden_units: Values[int] | str
+    init: Values[Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"]]
+    init_scale: Values[float]
+    kappa: Values[float | None]
+    label: Values[str | None]
+    learning_rate: Values[float | Sequence[float] | Literal["auto"] | None]
+    length_scales: Values[float | Sequence[float] | None]
+    loss: Values[Literal["logistic", "exponential", "squared"]]
+    momentum: Values[float]
+    n_labelled: Values[int | None] | str
+    n_train: Values[int | None] | str
+    n_val: Values[int | None] | str
+    network: Values[Literal["two-layer", "residual"]]
+    output_scales: Values[float | Sequence[float] | None]
+    positive: Values[int | str | Sequence[int | str] | None]
+    regime: Values[Literal["rich", "lazy"]]
+    seed: Values[int] | str
+    share: Values[float]
+    slope: Values[float]
+    solver: Values[
+        Literal[
+            "interior-point",
+            "highs",
+            "cvxpy",
+            "cvxpy:CLARABEL",
+            "cvxpy:ECOS",
+            "cvxpy:SCS",
+            "cvxpy:OSQP",
+            "cvxpy:HIGHS",
+            "cvxpy:COPT",
+            "cvxpy:CPLEX",
+            "cvxpy:GUROBI",
+            "cvxpy:MOSEK",
+            "cvxpy:XPRESS",
+        ]
+    ]
+    standardize: Values[bool | None]
+    starts: Values[int | None] | str
+    steps: Values[int | Sequence[int] | None] | str
+    temperature: Values[float | None]
+    tol: Values[float]
+    trainer: Values[
+        Literal[
+            "adam",
+            "annealed",
+            "constant",
+            "coordinate",
+            "dual",
+            "lion",
+            "momentum",
+            "muon",
+            "normalised",
+            "sign",
+            "signum",
+            "smoothed",
+            "spectral",
+            "newton",
+        ]
+        | Sequence[
+            Literal[
+                "adam",
+                "annealed",
+                "constant",
+                "coordinate",
+                "dual",
+                "lion",
+                "momentum",
+                "muon",
+                "normalised",
+                "sign",
+                "signum",
+                "smoothed",
+                "spectral",
+            ]
+        ]
+    ]
+    trunk: Values[Literal["trained", "random"]]
+    trunk_steps: Values[int] | str
+    upper_units: Values[int | None] | str
+    weight_decay: Values[float]
 
 
 # The model, and the values of the options of which the classes in a report depend.

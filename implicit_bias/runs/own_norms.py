@@ -49,12 +49,9 @@ def own_norms(
     found: dict[str, OwnNorm] = {}
     for trainer in trainers:
         norms = get_trainer(trainer).norms
-        induced = parts.architecture.induced(norms)
-        if induced is not None:
-            own = OwnNorm(induced, image, norms)
-            # The spectral norm of a row is its l2 norm.
-            row = n_units == 1 and induced.norm in ("l2", "spectral")
-            found[trainer] = replace(own, limit=own.euclidean or row)
+        induced, own = parts.architecture.induced(norms), parts.induced_by(trainer)
+        if induced is not None and own is not None:
+            found[trainer] = OwnNorm(induced, image, norms, limit=own.norm is None)
     return _solved(setup, found, limit, solve)
 
 

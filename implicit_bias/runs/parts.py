@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._solve import MaxMarginProgram, NormName, RelativeMargins, SolverName
+from .._solve import (
+    MaxMarginProgram,
+    Norm,
+    NormName,
+    RelativeMargins,
+    SolverName,
+    norm_expression,
+)
 from ..data.sample import Sample
 from ..limits.architecture import Architecture
 from ..limits.class_norms import InducedOfClasses
@@ -14,12 +21,13 @@ from ..limits.formulation import Formulation, Solving, solve_program
 from ..limits.joint_margin import JointMargin
 from ..limits.limit import Limit
 from ..limits.multiclass import MulticlassLimit, solve_multiclass_svm
+from ..limits.normed import NormedFormulation
 from ..training.catalogue import get_trainer
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["ClassNetwork", "JointParts", "Parts", "joint_parts", "n_outputs"]
+__all__ = ["ClassNetwork", "Induced", "JointParts", "Parts", "joint_parts", "n_outputs"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,24 @@ class ClassNetwork:
 
     network: Callable[[Sample, int], torch.nn.Module]
     gates: Callable[[Any], Callable[[Any], Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Induced:
+    """The program that a trainer induces.
+
+    Attributes
+    ----------
+    name : str
+    norm : str or None
+        None for that of the run's limit.
+    exact : bool
+        False where the program is a lower bound.
+    """
+
+    name: str
+    norm: NormName | None
+    exact: bool
 
 
 @dataclass(frozen=True)
@@ -108,18 +134,26 @@ class JointParts:
             **solving,
         )  # fmt: skip
 
+    def induced_by(self, trainer: str, n_classes: int) -> Induced:
+        """Return the program of a trainer on networks of so many outputs."""
+        known = self.of(trainer, n_classes)
+        own = known.norm == self.main.norm
+        return Induced(known.name, None if own else known.norm, known.exact)
+
     def image(self, sample: Sample) -> RelativeMargins:
         """Return the relative margins of a training sample as a map of the coefficients."""
-        found = self._program(sample).margins(sample.X, sample.y.argmax(axis=1), sample.gates).image
+        program = self._program(sample, self.main.norm)
+        found = program.margins(sample.X, sample.y.argmax(axis=1), sample.gates).image
         assert isinstance(found, RelativeMargins)
         return found
 
-    def literal(self, sample: Sample) -> Any:
-        """State the program in cvxpy."""
-        return self._program(sample).literal(sample.X, sample.y.argmax(axis=1), sample.gates)
+    def literal(self, sample: Sample, norm: NormName | None = None) -> Any:
+        """State the program in cvxpy, in the norm of the limit unless another is named."""
+        program = self._program(sample, norm or self.main.norm)
+        return program.literal(sample.X, sample.y.argmax(axis=1), sample.gates)
 
-    def _program(self, sample: Sample) -> JointMargin:
-        return JointMargin(sample.y.shape[1], self.main.norm, self.n_contexts)
+    def _program(self, sample: Sample, norm: NormName) -> JointMargin:
+        return JointMargin(sample.y.shape[1], norm, self.n_contexts)
 
 
 @dataclass(frozen=True)
@@ -161,6 +195,29 @@ class Parts:
     def name(self) -> str:
         """The name of the program."""
         return self.formulation.name
+
+    def induced_by(self, trainer: str, n_classes: int = 1) -> Induced | None:
+        """Return the program of a trainer; None where no table names one."""
+        norms = get_trainer(trainer).norms
+        found = None if self.architecture is None else self.architecture.induced(norms)
+        if self.architecture is None or found is None:
+            return None
+        # The spectral norm of a row is its l2 norm.
+        row = not self.architecture.gated and found.norm in ("l2", "spectral")
+        if norms == ("l2", "l2") or row:
+            return Induced(self.name, None, found.exact)
+        return Induced(f"{self.name}, {found.norm} norm", found.norm, found.exact)
+
+    def literal(self, sample: Sample, norm: NormName | None = None) -> Any:
+        """State the program in cvxpy, in the norm of the limit unless another is named."""
+        if norm is not None and isinstance(self.formulation, NormedFormulation):
+            return replace(self.formulation, norm=norm).literal(*sample)  # type: ignore[type-var]
+        problem = self.formulation.literal(*sample)
+        if norm is None:
+            return problem
+        # One variable with a row a unit, or a context, whose norm is the objective.
+        objective, further = norm_expression(Norm.of(norm), problem.variables())
+        return type(problem)(type(problem.objective)(objective), problem.constraints + further)
 
     @property
     def title(self) -> str:

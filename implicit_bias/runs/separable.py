@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .._solve import NormName
 from ..data.labelled import ClassDataset
+from ..data.sample import Sample
 from ..limits.multiclass import MarginLimit
 from ..reports.finding import Finding
 from ..reports.findings import gating_file, solved, usable
@@ -15,8 +17,8 @@ from .decayed import decayed_programs, decays, run_decayed
 from .gathering import gather
 from .joint import gated
 from .model import imported
-from .parts import JointParts, Parts, joint_parts
-from .programs import RunPrograms, stated
+from .parts import Induced, JointParts, Parts, joint_parts, n_outputs
+from .programs import RunPrograms, StatedProgram, stated
 from .setup import SampleSetup, Setup, data_record, prepare
 
 if TYPE_CHECKING:
@@ -51,7 +53,9 @@ def run_separable(setup: Setup) -> Report:
 
 
 def separable_programs(setup: Setup) -> RunPrograms:
-    """State the program of the limit; of several classes that of the first against the rest.
+    """State the program of the limit, and of each trainer in another norm once.
+
+    Of several classes against the rest it is that of the first.
 
     Raises
     ------
@@ -60,32 +64,54 @@ def separable_programs(setup: Setup) -> RunPrograms:
     """
     parts: Parts = imported(setup.model.parts)(setup.options)
     joint = _joint(setup, parts)
-    samples, note = prepare(setup, gating=parts.gating), ""
+    samples = prepare(setup, gating=parts.gating)
     if decays(setup.options):
         return decayed_programs(samples, parts)
     if joint is not None:
         samples = gated(samples, joint)
-        setup.progress.stage(f"stating {joint.name} on {len(samples.train.y)} samples")
-        program = stated(joint.name, joint.literal(samples.train), "")
+        programs = _stated(samples, joint, samples.train)
         known = joint.main
         model = replace(
             setup.model, theorem=known.theorem, source=known.source, program=known.program
         )
-        return RunPrograms(model, samples.dataset.description, (program,))
+        return RunPrograms(model, samples.dataset.description, programs)
     if isinstance(samples.dataset, ClassDataset):
         from .one_vs_rest import against_rest
 
         first, *others = samples.dataset.classes
         train, _ = against_rest(samples, first)
+        setup.progress.stage(f"stating {parts.name} on {len(train.y)} samples")
         note = (
             f"this is class {first} against the rest; {len(others)} more programs differ from it "
             "in y alone"
         )
+        programs = (stated(parts.name, parts.literal(train), note),)
     else:
-        train = samples.train
-    setup.progress.stage(f"stating {parts.formulation.name} on {len(train.y)} samples")
-    program = stated(parts.formulation.name, parts.formulation.literal(*train), note)
-    return RunPrograms(setup.model, samples.dataset.description, (program,))
+        programs = _stated(samples, parts, samples.train)
+    return RunPrograms(setup.model, samples.dataset.description, programs)
+
+
+def _stated(
+    setup: SampleSetup, parts: Parts | JointParts, train: Sample
+) -> tuple[StatedProgram, ...]:
+    """State the program of the limit, and that of every other norm that a trainer induces."""
+    by_norm: dict[NormName | None, Induced] = {None: Induced(parts.name, None, exact=True)}
+    trainers: dict[NormName | None, list[str]] = {None: []}
+    for name in setup.options.trainer.split(","):
+        found = parts.induced_by(name, n_outputs(train))
+        if found is not None:
+            by_norm[found.norm] = found
+            trainers.setdefault(found.norm, []).append(name)
+    programs = []
+    for norm, names in trainers.items():
+        own, note = by_norm[norm], ""
+        setup.progress.stage(f"stating {own.name} on {len(train.y)} samples")
+        if len(trainers) > 1:
+            by = f"the program of {' and '.join(names)}"
+            note = by if names else "what every network is compared with"
+            note += "" if own.exact else ", a lower bound: no theorem names its limit"
+        programs.append(stated(own.name, parts.literal(train, norm), note))
+    return tuple(programs)
 
 
 def _joint(setup: Setup, parts: Parts) -> JointParts | None:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from .._doors import door, parameters, result
 from .._extras import naming_extras, require
-from .._kinds import anything, count
+from .._kinds import anything, check_of, count
 from .._shown import Shown
 from .._words import EngineName
-from ..options.choices import ModelName, RunOptions
+from ..options.choices import GridOptions, ModelName, RunOptions
 from ..runs.progress import Progress, ProgressCallback, progress_of
 from .cells import Cell, plan
 from .ends import StepCallback
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 __all__ = ["Settings", "Sweep", "sweep", "sweeping"]
 
 log = logging.getLogger(__name__)
+
+# Of what type checkers know more: the names of options, and their values.
+_GRID, _ = check_of("Grid | Mapping[str, Any]", names={"Grid": Grid})
 
 
 @result()
@@ -221,10 +224,10 @@ class Sweep(Shown):
 
 
 @naming_extras()
-@door(options=anything, jobs=count(1), save=anything)
+@door(grid=_GRID, options=anything, jobs=count(1), save=anything)
 def sweep(
     model: ModelName,
-    grid: Grid | Mapping[str, Any],
+    grid: Grid | GridOptions,
     *,
     out: str | os.PathLike[str],
     jobs: int = 1,
@@ -246,6 +249,7 @@ def sweep(
     grid : mapping or Grid
         Options by their names, with the values that each takes in turn: a list, a range, or one
         such as "0:10"; or a function of the cell. `sweeps.zipped` and `sweeps.drawn` make others.
+        Type checkers read a mapping as `sweeps.GridOptions`.
     out : path
         Folder, made if it is not there. Cells whose rows are there are not run again: a sweep that
         was cut short goes on where it was.

@@ -9,9 +9,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from implicit_bias import HyperplaneGates, NotCertified, Status
+from implicit_bias import HyperplaneContexts, HyperplaneGates, NotCertified, Status
 from implicit_bias.estimators import (
     FReLULimitClassifier,
+    GLNLimitClassifier,
     InseparableWarning,
     LinearLimitClassifier,
 )
@@ -63,14 +64,36 @@ def test_sparse_inputs_and_two_classes_have_the_programs_of_dense_and_of_today()
     np.testing.assert_array_equal(two[0].zeta_, two[1].zeta_)
 
 
-def test_gated_classes_have_the_least_sum_of_nuclear_norms() -> None:
-    gating = HyperplaneGates(n_units=2, random_state=0)
-    found = FReLULimitClassifier(gating, add_constant=False, multi_class="joint").fit(X, LABELS)
-    limit = solve_multiclass_svm(X, LABELS, found.gating_.transform(X), norm="sum-nuclear")
+GATED = {
+    "gates": (FReLULimitClassifier, HyperplaneGates(2, random_state=0), None),
+    "contexts": (GLNLimitClassifier, HyperplaneContexts(2, 2, random_state=0), 2),
+}
+
+
+@pytest.mark.parametrize("kind", GATED)
+def test_gated_classes_have_the_least_sum_of_nuclear_norms(kind) -> None:
+    machine, gating, C = GATED[kind]
+    found = machine(gating, add_constant=False, multi_class="joint").fit(X, LABELS)
+    gates = found.gating_.transform(X)
+    limit = solve_multiclass_svm(X, LABELS, gates, norm="sum-nuclear", n_contexts=C)
     assert found.limit_.objective == pytest.approx(limit.objective, rel=1e-6)
     np.testing.assert_array_equal(found.predict(X), LABELS)
-    nuclear = np.linalg.svd(found.zeta_, compute_uv=False).sum()
+    nuclear = np.linalg.svd(found.zeta_.reshape(*found.zeta_.shape[:2], -1), compute_uv=False).sum()
     assert nuclear == pytest.approx(found.limit_.objective, rel=1e-6)
+    # A few rows of both classes alike: with weight decay, by the same program's penalty.
+    doubled, labels = np.vstack([X, X[:1]]), np.append(LABELS, (LABELS[0] + 1) % 3)
+    with pytest.warns(InseparableWarning):
+        decayed = machine(found.gating_, add_constant=False, multi_class="joint", tol=1e-6).fit(
+            doubled, labels
+        )
+    (finite,) = decayed.finite_limits_
+    assert finite is not None and finite.status is Status.SOLVED and finite.norm == "sum-nuclear"
+    np.testing.assert_array_equal(decayed.zeta_, finite.zeta)
+    assert decayed.zeta_.shape == found.zeta_.shape
+    opened = decayed.gating_.transform(doubled)
+    np.testing.assert_allclose(
+        decayed.decision_function(doubled), finite.predictor(doubled, opened), atol=1e-12
+    )
 
 
 def test_inseparable_classes_fall_back_on_the_limit_of_the_softmax_with_weight_decay() -> None:

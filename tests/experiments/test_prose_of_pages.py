@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import implicit_bias as ib
 from tests.experiments.test_tables_of_pages import DATA, assert_has, rows
 from tests.pages import ROOT, held, lines, said
 
@@ -64,9 +66,7 @@ def test_exits_with_their_trunk() -> None:
         assert_has(HEADS, cells)
     sure = rows("exit_heads_sureness").query("method == 'annealed'")
     says(HEADS, f"its tempered confidence ends at {sure.tempered.iloc[-1]:.2f}")
-    says(
-        HEADS, "the teacher is surer than 0.5"
-    )  # line 12 of the algorithm, which holds in the rows
+    says(HEADS, "the teacher is surer than 0.5")  # line 12 of the algorithm
     before, after = sure.temperature[:-1], sure.temperature[1:]
     assert (after.to_numpy() >= before.to_numpy()).all()
 
@@ -394,10 +394,9 @@ def test_which_optima_relu_networks_reach_in_words() -> None:
         cells.append(f"{one.min():.1f} to {one.max():.1f} %")
     says("relu.md", f"from 0.01 to 1 the optima are {cells[0].removesuffix(' %')} %, {cells[1]} "
          f"and {cells[2]} above, as those of 0.3 are")  # fmt: skip
-    batches = {
-        size: above[(frame.trainer == "constant") & (frame.batch == size)] for size in (5, 1)
-    }
-    whole = above[(frame.trainer == "constant") & ~frame.batch.isin([5, 1])]
+    constant = frame.trainer == "constant"
+    batches = {size: above[constant & (frame.batch == size)] for size in (5, 1)}
+    whole = above[constant & ~frame.batch.isin([5, 1])]
     says("relu.md", f"of 5 samples {batches[5].min():.2f} to {batches[5].max():.1f} % above the "
          f"least, of all {whole.min():.2f} to {whole.max():.1f} %, of single ones up to "
          f"{batches[1].max():.0f} %")  # fmt: skip
@@ -406,7 +405,8 @@ def test_which_optima_relu_networks_reach_in_words() -> None:
     best = frame.groupby("data").best.first()
     numbers = [f"{best[name]:.7f}" for name in ("random", "plane", "digits")]
     says("relu.md", f"`solve_relu_minnorm`: {numbers[0]}, {numbers[1]} and {numbers[2]}",
-         f"all end at {numbers[0]}", f"40 points: {numbers[1]}", f"60 digits: {numbers[2]}")  # fmt: skip
+         f"all end at {numbers[0]}", f"40 points: {numbers[1]}",
+         f"60 digits: {numbers[2]}")  # fmt: skip
 
 
 def test_the_best_of_all_widths_in_words() -> None:
@@ -438,6 +438,8 @@ def test_exits_of_convolutions_in_words() -> None:
     late = course[(course.method == "tau = 1") & (course.step >= 300)].sure
     says(page, f"It stays at {tempered.min():.2f} to {tempered.max():.1f}, where it is "
          f"{late.mean():.2f} without")  # fmt: skip
+    says(page, "confidence is held at 0.5")
+    assert tempered.between(0.45, 0.52).all()
     labels = rows("thesis_labels").query("figure == 'labels' and draws == 1").divergence
     says(page, f"encoder part ({labels.mean():.2f} nats between them)", "up to 0.1 nats")
     ends = rows("thesis_labels").query("figure == 'labels' and draws == 5")
@@ -513,7 +515,8 @@ def test_what_closed_forms_say() -> None:
     growth = (0.01 * (1 - 1e-4) / (1e-4 * 0.99)) ** (2 / (2 * 0.3))
     mark = 20 * growth
     says("slow-units.md", "A unit that is at 0.01 % with nu = 1.3 comes to 1 % at log(1/loss) "
-         f"{mark:.0e} from 20: 10^({mark / math.log(10):.0e}) steps".replace("e+0", "e"))  # fmt: skip
+         f"{mark:.0e} from 20: 10^({mark / math.log(10):.0e}) steps"
+         .replace("e+0", "e"))  # fmt: skip
     says("speed.md", f"would have {2000 * 100 * 4 * 785:.0e} entries".replace("e+0", "e"))
     says("research/activations.md", f"noise has a localisation of {3 / 42:.3f}",
          "a wave 0.038")  # fmt: skip
@@ -545,3 +548,138 @@ def test_the_tangent_kernel_by_single_gradients() -> None:
     says("kernels.md", f"costs {one.ratio:.0f} times as long at n = {one.n}, w = {one.width}, "
          f"d = {one.depth} and takes {one.jacobian_megabytes:.0f} MB",
          f"largest relative difference {one.difference:.0e}")  # fmt: skip
+
+
+def example(name: str, case: str) -> pd.Series:
+    """The numbers of one run that a page quotes, by what they are."""
+    frame = rows("examples")
+    assert not frame.duplicated(["example", "case", "quantity"]).any()
+    return frame[(frame.example == name) & (frame.case == case)].set_index("quantity").value
+
+
+def _short(value: float, style: str = ".0e") -> str:
+    return re.sub(r"e([-+])0?", lambda found: "e-" if found[1] == "-" else "e", f"{value:{style}}")
+
+
+def test_autoencoders_beside_their_closed_form() -> None:
+    page = "autoencoders.md"
+    for information in (0.1, 0.5, 1.0, 2.0):
+        one = example("autoencoders", f"M = {information:g}")
+        rho = ib.autoencoders.gaussian_mae(information).rho
+        cells = [f"{information:g}", f"{rho:.6f}", _short(one.rho_error), _short(one.gap)]
+        assert cells in lines(page), cells
+    plain = [example("autoencoders", f"plain from {x}").rho for x in ("0.2", "0.6", "0.9")]
+    says(page, f"rho = {plain[0]:.2f}, {plain[1]:.2f} and {plain[2]:.2f} from")
+    entropy = math.log(2 * math.pi * math.e) / 2
+    says(page, f"= -{entropy:.6f}, the largest", f"H(x) is {entropy:.3f}")
+    for deviation in (1.0, 0.5, 0.3, 0.1):
+        code = ib.autoencoders.quantile_code(10, deviation)
+        lacks = -math.log(10) - code.elbo
+        cells = [f"s = {deviation}", f"{code.information:.3f}",
+                 f"{lacks:.4f}" if lacks > 1e-9 else "0"]  # fmt: skip
+        assert_has(page, cells)
+
+
+def test_margins_of_four_optimisers() -> None:
+    for title, name in {"`ib.optim.Annealed`": "Annealed", "`ib.optim.Momentum`": "Momentum",
+                        "`torch.optim.SGD`, rate 0.05": "SGD",
+                        "`torch.optim.Adam`, rate 0.01": "Adam"}.items():  # fmt: skip
+        one = example("optimisers", name)
+        assert_has(
+            "optimisers.md", [title, *(f"{one[f'margin_{n}']:.5f}" for n in (300, 700, 1500))]
+        )
+
+
+def test_diagonal_networks_of_three_scales() -> None:
+    for scale in ("0.01", "0.1", "1"):
+        one = example("diagonal", f"squared, {scale}")
+        cells = [scale, f"{one.l1_limit:.3f}", f"{one.l2_limit:.3f}", f"{one.limit_error:.1e}",
+                 f"{one.start_error:.1e}"]  # fmt: skip
+        assert_has("finite-limits.md", cells)
+    told = []
+    for scale, digits in {"0.01": 2, "0.1": 3, "1": 3, "10": 3}.items():
+        ratio = example("diagonal", f"logistic, {scale}").potential_ratio
+        told.append(f"{ratio:.{digits}f}".removeprefix("0"))
+    says("finite-limits.md", f"It is {told[0]}, {told[1]}, {told[2]} and {told[3]} at the end")
+    shares = [100 * example("penalties", f"penalty {x}").agreement
+              for x in ("0.01", "0.001", "0.0001", "1e-06")]  # fmt: skip
+    says("finite-limits.md", f"agree on {', '.join(f'{x:.1f}' for x in shares)} % at penalties")
+
+
+def test_classes_jointly_and_against_the_rest() -> None:
+    both, joint, rest, networks = (
+        example("classes", one) for one in ("both", "joint", "rest", "networks")
+    )
+    says("classes.md", f"limits label {100 * both.differ:.1f} % of the held-out samples otherwise",
+         f"and err on {100 * joint.error:.1f} % jointly, {100 * rest.error:.1f} % against the "
+         "rest")  # fmt: skip
+    says("command-line.md", f"with the limits from {100 * networks.agreement:.0f} % to "
+         f"{100 * networks.agreement_scaled:.0f} %")  # fmt: skip
+
+
+def test_two_networks_with_trained_half_spaces() -> None:
+    constant, linear = (example("dlgn", one) for one in ("constant", "linear"))
+    says("dlgn.md", f"the bound was {constant.lower_bound:.4f}, the least value of all networks "
+         f"proved to lie in [{constant.least:.4f}, {constant.most:.4f}] by {constant.programs:.0f} "
+         f"programs, and the network's local limit had {constant.local_value:.4f}")  # fmt: skip
+    assert constant.local_value < 1.01 * constant.least
+    says("dlgn.md", "it was within 1 % of a global optimum",
+         f"the bound was {linear.lower_bound:.4f}, the local limit {linear.local_value:.4f}",
+         f"the kernel machine at its weights {linear.local_value:.4f}")  # fmt: skip
+
+
+def test_neurons_beside_limits() -> None:
+    page = "equivalence.md"
+    orthosep, orthants, digits = (
+        example("neurons", one) for one in ("orthosep", "orthants", "digits")
+    )
+    assert_has(page, ["`orthosep`, 20 units, 60 samples", _short(orthosep.log_inverse_loss),
+                      f"{_short(orthosep.neuron_distance)} (to the two neurons)", "-",
+                      f"one network, {_short(orthosep.within)} apart"])  # fmt: skip
+    assert orthosep.n_networks == orthants.n_networks == orthants.n_limits == 1
+    cells = [f"{one['distance, SVM-LC']:.2g}, local limit {one['distance, local limit']:.2g}"
+             for one in (orthants, digits)]  # fmt: skip
+    own = [f"{100 * one['own_gates, SVM-LC']:.0f} %, {100 * one['own_gates, local limit']:.4g} %"
+           for one in (orthants, digits)]  # fmt: skip
+    assert_has(page, ["`relu`, the command above", _short(orthants.log_inverse_loss, ".1e"),
+                      cells[0], own[0],
+                      f"one network, {orthants.within:.1g} apart; one limit"])  # fmt: skip
+    assert_has(page, ["`relu`, defaults (digits, 50 units)",
+                      _short(digits.log_inverse_loss), cells[1], own[1], "-"])  # fmt: skip
+    says(page, "the neurons as a measure are within 0.02 of the limit")
+    assert orthants["distance, local limit"] < 0.02
+
+
+def test_local_limits_of_deep_networks_on_digits() -> None:
+    page = "deep-networks.md"
+    network, half, random, contexts = (
+        example("deep", one) for one in ("network", "half-spaces", "random", "contexts")
+    )
+    for one in (network, half, random, contexts):
+        assert (one[[f"severity of start {k}" for k in (1, 2, 3, 4)]] == 0).all()
+
+    def values(one: pd.Series) -> list[str]:
+        found = {f"{one[f'value of start {k}']:.2f}" for k in (1, 2, 3, 4)}
+        assert len(found) == one.n_limits
+        return sorted(found)
+
+    assert values(network) == values(network)[:1] and half.n_limits == 1
+    says(page, f"bound {network.lower_bound:.3f}, all four starts at local optima of value "
+         f"{network.best_local_value:.3f}, one limit", "bound / limit "
+         f"{network.lower_bound / network.best_local_value:.3f}", "local limit / network is "
+         f"{network.local_ratio:.5f}", f"gives {100 * network.local_agreement:.1f} % of the",
+         f"path lasso agrees on {100 * network.agreement:.1f} %")  # fmt: skip
+    says(page, f"reach one limit of {half.best_local_value:.3f}, with a bound of "
+         f"{half.lower_bound:.3f}")  # fmt: skip
+    for one, said_ in ((random, "of values"), (contexts, "three, of")):
+        first, second, third = values(one)
+        says(page, f"{said_} {first}, {second} and {third}, with a bound of {one.lower_bound:.2f}")
+    scales = [example("deep", f"lazy, scale {x}") for x in (100, 1000, 10000)]
+    for name, told in {"law_error": "off the kernel's law by", "weight_drift": "weights move by",
+                       "held_out_error": "held-out scores by"}.items():  # fmt: skip
+        says(page, f"{told} {', '.join(_short(one[name], '.1e') for one in scales)}")
+        ratios = [scales[k][name] / scales[k + 1][name] for k in (0, 1)]
+        assert np.allclose(ratios, 10, rtol=0.02)  # "like 1 / alpha"
+    lazy = example("deep", "lazy")
+    assert 0.45 < lazy.departure_weight_drift < 0.55  # "half of its norm"
+    says(page, f"gains {lazy.departure_kernel_ratio:.1f} times the margin per weight moved")

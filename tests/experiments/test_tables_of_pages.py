@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,13 @@ from tests.pages import ROOT, held, lines, said
 DATA = ("mnist", "digits")
 
 
-def rows(name: str) -> pd.DataFrame:
+@cache
+def _read(name: str) -> pd.DataFrame:
     return pd.read_csv(ROOT / "experiments" / "results" / f"{name}.csv")
+
+
+def rows(name: str) -> pd.DataFrame:
+    return _read(name).copy()
 
 
 def assert_has(page: str, line: list[str]) -> None:
@@ -516,6 +522,7 @@ def test_spectra_behind_random_gates() -> None:
     assert set(ran[middle.trained_steps.notna()]) == {1, 5}  # at width 25 and depth 2 one
     for width, depth, *cells in shown:
         one = middle.loc[(int(width), int(depth))]
+        held("research/kernels.md", [width, depth, *cells])
         for name, cell in zip(names, cells, strict=True):
             text = cell.replace(",", "")
             known = {"never": math.inf, "inf": math.inf, "-": math.nan}
@@ -579,7 +586,7 @@ def test_path_kernels_of_learned_gates() -> None:
 
 def test_whose_gates_classify_best() -> None:
     frame = rows("whose_gates_mnist")
-    said = {
+    titles = {
         "adapting": "adapting (ReLU)", "own start": "frozen, its own start",
         "another's": "frozen, of another untrained network (GaLU)",
         "learned": "frozen, learned by the first; new weights",
@@ -589,7 +596,7 @@ def test_whose_gates_classify_best() -> None:
             f"{100 * one.mean():.2f} ({100 * one.min():.2f} to {100 * one.max():.2f})"
             for one in (here.error, here.npk_error)
         ]
-        assert_has("research/kernels.md", [said[str(gates)], *cells])
+        assert_has("research/kernels.md", [titles[str(gates)], *cells])
     errors = frame.pivot(index="seed", columns="gates", values="error")
     machines = frame.pivot(index="seed", columns="gates", values="npk_error")
     assert (errors["adapting"] < errors["own start"]).sum() == len(errors) == 10
@@ -633,9 +640,9 @@ def test_units_of_three_activations() -> None:
     frame = rows("activations")
     assert frame.groupby(["activation", "xi_1"]).size().eq(24).all()
     for (name, order), here in frame.groupby(["activation", "xi_1"]):
-        for said, one in (("above 0", here[here.bias > 0]), ("below 0", here[here.bias < 0])):
+        for side, one in (("above 0", here[here.bias > 0]), ("below 0", here[here.bias < 0])):
             other = 6 - order
-            cells = [name, f"{order:g}, {other:g}", said, str(len(one))]
+            cells = [name, f"{order:g}, {other:g}", side, str(len(one))]
             cells += [f"{one.localisation.mean():.3f}", f"{one.fast.mean():.3f}"]
             assert cells in lines("research/activations.md"), cells
 

@@ -98,6 +98,35 @@ def test_optima_are_those_of_the_program_in_cvxpy(gates, own) -> None:
     assert again.status is ib.Status.SOLVED and again.gap == pytest.approx(limit.gap, abs=1e-12)
 
 
+OPENED = (INPUTS[:, :2] > 0).astype(int)
+
+
+@pytest.mark.parametrize("n_contexts", [None, 2])
+@pytest.mark.parametrize(
+    "own", [{"norm": "sum-nuclear", "penalty": 0.02}, {"norm": "max-spectral", "radius": 0.4}]
+)
+def test_several_scores_behind_gates_have_the_optimum_of_a_matrix_a_unit(n_contexts, own) -> None:
+    limit = solve_fit(
+        INPUTS, SHARES, OPENED, loss="softmax", n_contexts=n_contexts, tol=1e-6, **own
+    ).require()
+    behind = np.eye(2)[OPENED] if n_contexts else OPENED[:, :, None]
+    features = (behind[:, :, :, None] * INPUTS[:, None, None, :]).reshape(24, 2, -1)
+    Z = [cp.Variable((3, features.shape[2])) for _ in range(2)]
+    scores = sum(features[:, h] @ Z[h].T for h in range(2))
+    loss = cp.sum(cp.log_sum_exp(scores, axis=1)) - cp.sum(cp.multiply(SHARES, scores))
+    if "penalty" in own:
+        program = cp.Problem(cp.Minimize(loss / 24 + 0.02 * sum(map(cp.normNuc, Z))))
+    else:
+        program = cp.Problem(cp.Minimize(loss / 24), [cp.sigma_max(one) <= 0.4 for one in Z])
+    assert limit.objective == pytest.approx(program.solve(solver="CLARABEL"), rel=2e-6)
+    assert limit.zeta.shape == ((2, 3, 2, 9) if n_contexts else (2, 3, 9))
+    np.testing.assert_allclose(limit.predictor(INPUTS, OPENED), limit.scores, atol=1e-10)
+    values = np.linalg.svd(limit.zeta.reshape(2, 3, -1), compute_uv=False)
+    assert limit.size == pytest.approx(values.sum() if "penalty" in own else values.max())
+    assert limit.gap_of(limit.zeta, INPUTS, SHARES, OPENED) == pytest.approx(limit.gap, abs=1e-9)
+    assert limit.certify(INPUTS, SHARES, OPENED).status is ib.Status.SOLVED
+
+
 def test_several_scores_in_cvxpy() -> None:
     for own in (
         {"loss": "softmax", "norm": "nuclear", "penalty": 0.02},

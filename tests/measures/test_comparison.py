@@ -225,9 +225,7 @@ def test_a_sample_is_a_tuple_of_its_parts() -> None:
     assert Sample(torch.tensor(X), torch.tensor(y), None)[1].dtype is torch.float64
 
 
-def test_the_parts_of_a_sample_are_of_one_kind_and_gates_are_there_where_they_are_required() -> (
-    None
-):
+def test_the_parts_of_a_sample_are_of_one_kind_and_gates_where_required() -> None:
     kept, rows = TRAIN.y.tolist(), torch.tensor(TRAIN.X)
     assert all(isinstance(part, np.ndarray) for part in Sample(TRAIN.X.tolist(), kept, TRAIN.gates))
     assert all(isinstance(part, torch.Tensor) for part in Sample(rows, kept, TRAIN.gates.tolist()))

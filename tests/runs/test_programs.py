@@ -1,18 +1,21 @@
 """`compare --program`: the program of every model on its data, its size, and nothing else."""
 
 import json
+from pkgutil import resolve_name
 
+import numpy as np
 import pytest
 import torch
 
 import implicit_bias as ib
 from implicit_bias import cli
 from implicit_bias.models import MODELS
+from implicit_bias.run_model import resolve
 from tests.commands import entry_point, home, run
 
 D = 65  # inputs of the digits, the constant among them
 SOCP, LP, QP = "second-order cone program", "linear program", "quadratic program"
-EXP = "exponential cone program"
+SDP, EXP = "semidefinite program", "exponential cone program"
 SMALL = ("--n-train", 40)
 CONTEXTS = ("--hidden-units", 3, "--contexts", 4)
 
@@ -23,6 +26,16 @@ CASES = {
     "gln": (("gln", *SMALL, *CONTEXTS), [("SVM-GLN", SOCP, 12 * D, 40)]),
     "gln-l2": (("gln-l2", *SMALL, *CONTEXTS), [("SVM-L2", SOCP, 12 * D, 40)]),
     # Each of two hyperplanes through the mean has samples on both sides.
+    # Of each trainer in a norm of its own, once; what descends the gradient is the limit's.
+    "linear, trainers": (
+        ("linear", *SMALL, "--trainer", "sign,spectral,adam,momentum"),
+        [("hard-margin SVM", SOCP, D, 40), ("hard-margin SVM, linf norm", LP, D, 40)],
+    ),
+    "shallow-gln, trainers": (
+        ("shallow-gln", "--n-train", 60, "--trainer", "sign,coordinate,signum"),
+        [("one SVM a context", SOCP, 4 * D, 60), ("one SVM a context, linf norm", LP, 4 * D, 60),
+         ("one SVM a context, l1 norm", LP, 4 * D, 60)],
+    ),
     "shallow-gln": (("shallow-gln", "--n-train", 60), [("one SVM a context", SOCP, 4 * D, 60)]),
     "gln, all classes": (
         ("gln", *SMALL, *CONTEXTS, "--classes", "all"), [("SVM-GLN", SOCP, 12 * D, 40)],
@@ -110,11 +123,53 @@ def test_every_model_states_its_programs_with_the_sizes_of_its_data_and_gates(na
     record = told(*arguments)
     model = MODELS[arguments[0]]
     assert (record["model"], record["program"]) == (model.name, model.program)
-    found = [
+    assert sizes(record) == expected
+
+
+def sizes(record: dict) -> list[tuple]:
+    """Name, kind, variables and constraints of every program."""
+    return [
         (one["name"], one["kind"], one["n_variables"], one["n_equalities"] + one["n_inequalities"])
         for one in record["programs"]
     ]
-    assert found == expected
+
+
+def test_programs_of_all_classes_at_once_are_stated_in_the_norm_of_each_trainer(idle) -> None:
+    joint = (*SMALL, "--classes", "joint")
+    linear = told("linear", *joint, "--trainer", "sign,dual,spectral,signum")
+    assert sizes(linear) == [
+        ("multi-class SVM", SOCP, 10 * D, 360), ("multi-class SVM, linf norm", LP, 10 * D, 360),
+        ("multi-class SVM, spectral norm", SDP, 10 * D, 360),
+    ]  # fmt: skip
+    assert [one["note"] for one in linear["programs"]] == [
+        f"the program of {names}" for names in ("dual", "sign and signum", "spectral")
+    ]
+    gated = told("gln", *joint, *CONTEXTS)
+    assert sizes(gated) == [("sum of nuclear norms", SDP, 120 * D, 360)]
+    assert "min sum_h ||Z_h||_*" in gated["program"] and not gated["programs"][0]["note"]
+    deep = told("deep-linear", *joint, "--trainer", "momentum,sign")
+    assert "lower bound" in deep["programs"][1]["note"]
+
+
+@pytest.mark.parametrize("name", ["gln", "shallow-gln"])
+def test_programs_of_other_norms_have_the_optimum_that_a_run_finds(name) -> None:
+    """Of a formulation that knows the norm, and of one whose objective it takes the place of."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 4))
+    y, gating = np.sign(X[:, 0]), ib.HyperplaneContexts(2, 2, random_state=0).fit(X)
+    report = ib.run(
+        name, X=X, y=y, X_val=X[:4], y_val=y[:4], gating=gating, trainer="sign", steps=(2,)
+    )
+    parts = resolve_name(MODELS[name].parts)(resolve(name, {"trainer": "sign"}).options)
+    sample = ib.Sample(X, y, gating.transform(X))
+    own = parts.induced_by("sign")
+    assert (own.norm, own.exact, parts.induced_by("momentum").norm) == ("linf", True, None)
+    for norm, optimum in (
+        (None, report.limit.objective),
+        (own.norm, report.results["norms"]["objective"]),
+    ):
+        found = parts.literal(sample, norm).solve(solver="CLARABEL")
+        assert found == pytest.approx(optimum, rel=1e-6)
 
 
 def test_no_model_is_left_out() -> None:

@@ -139,6 +139,7 @@ def test_editors_know_every_model_and_every_option_from_their_dataclasses() -> N
     options = {field.name for model in MODELS.values() for field in fields(model.options)}
     assert set(Choices.__annotations__) | {"data", "gating"} == options
     assert set(RunOptions.__annotations__) == options | set(USER_DATA)
+    assert set(ib.sweeps.GridOptions.__annotations__) == options - set(USER_DATA)
 
 
 def test_choices_that_editors_offer_are_those_that_there_are() -> None:

@@ -66,6 +66,19 @@ found = ib.compare(limit, network, sample, ib.Sample(X.tolist(), y, contexts)).m
 classifier = ib.estimators.GLNLimitClassifier(solver="cvxpy:ECOS", on_inseparable="raise")
 predictions = classifier.fit(X, y).predict(X)
 rows = ib.sweep("gln", {"seed": [0, 1], "cutoffs": ["median", "axes"]}, out="runs/sweep", steps=10)
+every = ib.sweep(
+    "frelu",
+    {
+        "n_train": "10:20", "n_val": lambda cell: cell["n_train"] // 2, "steps": [100, (10, 20)],
+        "learning_rate": np.logspace(-3, -1, 3), "trainer": ("momentum", "annealed"), "tol": 1e-3,
+        "constant": [True, None], "positive": [0, ["a", "b"]], "data": ["digits", "table.csv"],
+    },
+    out="runs/every",
+)  # fmt: skip
+grid: ib.sweeps.GridOptions = {"weight_decay": [0, 1e-3]}
+ib.sweep("gln", {**grid, "seed": range(3)}, out="runs/sweep")
+computed = {name: [1, 2] for name in ("hidden_units", "n_train")}
+ib.sweep("gln", ib.sweeps.product(computed) * {"seed": [0]}, out="runs/sweep")
 optimiser = ib.optim.Momentum(network.parameters(), n_samples=4, loss="logistic")
 
 # Data and gates of one's own: arrays, tensors, lists; whatever has `transform`.

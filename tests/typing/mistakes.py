@@ -66,3 +66,8 @@ ib.GLN(4, 2, 2, init="ortogonal")  # E: arg-type
 ib.optim.Momentum([], n_samples=4, loss="squared")  # E: arg-type
 ib.sweep("gnl", {"seed": [0]}, out="s")  # E: arg-type
 ib.sweep("gln", {"seed": [0]}, out="s", engine="slrum")  # E: arg-type
+ib.sweep("gln", {"sead": [0]}, out="s")  # E: arg-type
+ib.sweep("gln", {"seed": ["first"]}, out="s")  # E: arg-type
+ib.sweep("gln", {"cutoffs": ["median", "axis"]}, out="s")  # E: arg-type
+ib.sweep("gln", {"seed": [0]}, out="s", hiden_units=3)  # E: call-arg
+ib.sweep("gln", {"seed": [0]}, out="s", cutoffs="medain")  # E: arg-type

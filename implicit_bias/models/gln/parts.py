@@ -106,7 +106,7 @@ def _deep_of_classes(options: GLNOptions) -> Callable[[Sample, int], CopiedUnits
         from ...networks.gln import GLN
 
         n_inputs, copies = sample.X.shape[1], n_outputs(sample)
-        n_units = sample.gates.shape[1] * copies
+        n_units = sample.required_gates.shape[1] * copies
         units = GLN(
             n_inputs, n_units, options.contexts, n_outputs=copies, **start(options, seed)
         )  # fmt: skip

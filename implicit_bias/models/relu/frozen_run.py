@@ -126,7 +126,7 @@ def find_frozen(
         tables=(Table(title, ("", comparison.machine.name), rows),),
         panels=() if parts.after is None else (copy_panel(limit, parts.after),),
         assumptions=(*known.assumptions, _loss_vanishes(parts)),
-        objects={**known.objects, "frozen_comparison": comparison},
+        objects={**known.objects, "frozen_comparison": comparison, "frozen_neurons": neurons},
         row=_columns(comparison),
         verdicts=(decide(_evidence(parts, limit, comparison)),),
         sides=(_side(comparison.machine),),

@@ -48,10 +48,13 @@ def frelu(options: FReLUOptions) -> Parts:
         return CopiedUnits(units, copies)
 
     size = f"{options.hidden_units} unit{'s' * (options.hidden_units != 1)}"
+    name = "frozen-gate ReLU network"
+    if options.slope:
+        name = f"frozen-gate leaky ReLU network (slope {options.slope:g})"
     return Parts(
         SVMFReLU(),
         network,
-        "frozen-gate ReLU network",
+        name,
         gating,
         architecture=Architecture(2, gated=True),
         joint=ClassNetwork(of_classes),

@@ -213,7 +213,41 @@ def test_a_run_has_leaky_machines_a_leaky_local_limit_and_a_leaky_copy(whole) ->
     gates = HyperplaneGates(6, slope=SLOPE, random_state=report.results["seeds"]["gating"])
     rc = ib.solve_frelu_svm(X, y, gates.fit(X).transform(X))
     assert report.objects["limit"]["rc"].objective == pytest.approx(rc.objective, rel=1e-7)
-    assert "leaky ReLU network (slope 0.2)" in " ".join(str(report).split())
+    assert "leaky ReLU network (slope 0.2)" in " ".join(report.first_screen().split())
+
+
+def test_neurons_of_the_frozen_copy_carry_the_slope(whole) -> None:
+    copy, limit = whole.objects["frozen"], whole.objects["frozen_limit"]
+    neurons = whole.objects["frozen_neurons"]
+    assert neurons.weights.slope == SLOPE
+    live, (zeta, roots) = limit.live, limit.balanced_weights()
+    head = copy.network.head().detach().numpy()
+    signs = np.where(head[live] < 0, -1.0, 1.0)
+    own = ReLUWeights.from_arrays(
+        [signs[:, None] * zeta[live], (signs * roots[live])[None]], slope=SLOPE
+    )
+    for found, expected in zip(neurons.weights.matrices, own.matrices, strict=True):
+        np.testing.assert_allclose(found, expected)
+    trained = ReLUWeights.from_arrays([copy.network.w1.detach().numpy(), head[None]], slope=SLOPE)
+    # Weights of one slope alone are compared, so that the copy's carry it too.
+    assert neurons.neuron_distance == pytest.approx(measure_distance(trained, own).distance)
+    with pytest.raises(ValueError, match="one slope"):
+        measure_distance(trained, ReLUWeights.from_arrays(own.matrices))
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("frelu", "frozen-gate leaky ReLU network (slope 0.2) of 3 units"),
+        ("orthosep", "two-layer leaky (slope 0.2) ReLU network"),
+    ],
+)
+def test_titles_of_first_screens_name_the_slope(model, words) -> None:
+    small = {"hidden_units": 3, "n_train": 30, "n_val": 30, "steps": 0}
+    for slope in (0.2, 0.0):
+        screen = " ".join(ib.run(model, slope=slope, **small).first_screen().split())
+        assert (words in screen) == (slope > 0), screen
+        assert ("leaky" in screen) == (slope > 0), screen
 
 
 def test_gates_of_leaky_units_may_be_given() -> None:

@@ -1,0 +1,131 @@
+"""Figures of the sources: each row has a state, and commands, rows and pictures that are there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+
+import click
+import pytest
+
+from tests.pages import ROOT, lines, text_of
+
+PAGES = ("research/half-space-features.md", "research/deep-gated.md", "research/thesis.md",
+         "research/gln-paper.md")  # fmt: skip
+STATES = (
+    "reproduced",
+    "differs",
+    "cannot be had",
+    "a sketch",
+    "a definition",
+    "stored",
+    "not run yet",
+)
+RESULTS = ROOT / "experiments" / "results"
+# A command, a test or a page; "the same" is that of the row above.
+SHOWN = re.compile(r"`experiments\.|`compare |`networks\.|\]\(|tests?\b|the same|below")
+NAMED = re.compile(r"`(?:python -m )?(experiments\.[a-z_.]+[^`]*)`")
+
+
+def figures(page: str) -> Iterator[list[str]]:
+    """The rows of the table of figures of a page, without its head."""
+    table = lines(page)
+    (first,) = [k for k, one in enumerate(table) if one[0] in ("figure", "figure or table")]
+    for row in table[first + 2 :]:
+        if len(row) != len(table[first]) or set(row[0]) <= set("-: "):
+            return
+        yield row
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of each command of an experiment that is named in a text."""
+    for found in NAMED.findall(re.sub(r"\s+", " ", text)):
+        yield shlex.split(found)
+
+
+def main_of(name: str) -> click.Command | None:
+    """The command of a module, or of a package; None of one that takes no options."""
+    package = ROOT.joinpath(*name.split("."), "__main__.py").exists()
+    found = getattr(import_module(f"{name}.__main__" if package else name), "main", None)
+    return found if isinstance(found, click.Command) else None
+
+
+def refused(words: list[str]) -> str:
+    """What is wrong with a command, empty for one that parses."""
+    name, *arguments = words
+    if find_spec(name) is None:
+        return "no such module"
+    main = main_of(name)
+    if main is None:
+        return "it takes no options" * bool(arguments)
+    context = click.Context(main)
+    try:
+        given, _, _ = main.make_parser(context).parse_args(arguments)
+        for one in main.params:
+            value = given.get(one.name or "")
+            if isinstance(one.type, click.Choice) and isinstance(value, str) and value.islower():
+                one.type.convert(value, one, context)
+    except click.UsageError as problem:
+        return problem.format_message()
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_figure_has_a_state_and_what_shows_it(page: str) -> None:
+    rows = list(figures(page))
+    assert len(rows) >= 5
+    for row in rows:
+        told = " | ".join(row[1:])
+        (state,) = [one for one in STATES if row[1].startswith(one)] or ["sketch"] * (row[1] == "-")
+        if state in ("reproduced", "differs"):
+            shown = re.search(
+                r"`experiments\.|`compare |`networks\.|\]\(|tests?\b|the same|below", told
+            )
+            assert shown, row
+
+
+@pytest.mark.parametrize(
+    "page",
+    sorted(path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")),
+)
+def test_commands_of_experiments_parse(page: str) -> None:
+    wrong = {" ".join(words): why for words in commands(text_of(page)) if (why := refused(words))}
+    assert not wrong, wrong
+
+
+def test_a_command_that_does_not_parse_is_seen() -> None:
+    assert "no such module" in refused(["experiments.none"])
+    assert "--fulll" in refused(["experiments.circle", "--fulll"])
+    assert "exit" in refused(["experiments.thesis", "exit"]) and not refused(["experiments.circle"])
+
+
+def test_every_committed_row_and_picture_is_used() -> None:
+    """A page shows it, or a test or an experiment reads it."""
+    pages = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("docs/**/*.md"))
+    code = "".join(path.read_text(encoding="utf-8") for folder in ("tests", "experiments")
+                   for path in ROOT.glob(f"{folder}/**/*.py"))  # fmt: skip
+    globs = re.findall(r"results/(\w+\*)", pages)
+    for path in sorted(RESULTS.iterdir()):
+        if path.name.startswith("paper_"):
+            continue  # shown once the runs of full size are there
+        if path.suffix == ".png":
+            assert f"results/{path.name}" in pages, path.name
+        else:
+            bare = re.sub(r"_(?:digits|mnist)$", "", path.stem)
+            read = (path.name in pages + code, f'"{path.stem}"' in code, f'"{bare}_' in code,
+                    any(path.match(one) for one in globs),
+                    f"results/{path.stem}.png" in pages)  # fmt: skip
+            assert any(read), path.name
+
+
+@pytest.mark.parametrize("page", PAGES[:3])
+def test_commands_of_figures_have_the_published_sizes(page: str) -> None:
+    """Those whose sizes differ take `--full`."""
+    for words in commands(" ".join("|".join(row) for row in figures(page))):
+        main = main_of(words[0])
+        assert main is not None
+        names = {one.name for one in main.params}
+        assert "full" in names or not names & {"seeds", "steps", "draws", "epochs"}, words
