@@ -150,7 +150,7 @@ def largest_in_the_largest_entry(inputs: Array, y: Array) -> float:
 def test_signs_of_inputs_with_a_common_part_need_sizes_that_are_measured(
     measured, least, most
 ) -> None:
-    """All entries turn at once with the balance of the labels, and steps that fall go to and fro."""
+    """All entries turn with the balance of the labels, and steps that fall go to and fro."""
     y = np.where(np.arange(12) % 2, 1.0, -1.0)
     inputs = np.random.default_rng(0).normal(size=(12, 16)) + 4
     rate = None if measured else 0.3 / float(np.abs(inputs).sum(1).max())
