@@ -33,11 +33,16 @@ def one_hot(contexts: np.ndarray, n_contexts: int) -> np.ndarray:
 def wrong_groups(
     train: ib.Sample, held_out: ib.Sample, n_contexts: int
 ) -> tuple[Solution, np.ndarray]:
-    """Solve SVM-GLN over the groups {k : k mod H = r}; return it with its held-out scores."""
+    """Solve SVM-GLN over the groups {k : k mod H = r}; return it with its held-out scores.
+
+    Scores are NaN where there is no solution.
+    """
     program = ib.programs.SVMGLN(n_contexts).program(train.X, train.y, train.gates)
     n_units = train.required_gates.shape[1]
     design = replace(program.design, group=np.arange(n_contexts * n_units) % n_units)
-    solution = solve_program(replace(program, design=design)).require()
+    solution = solve_program(replace(program, design=design))
+    if solution.status.severity > ib.Status.INACCURATE.severity:
+        return solution, np.full(len(held_out.y), np.nan)
     new = one_hot(held_out.required_gates, n_contexts)
     return solution, np.asarray(np.einsum("nj,nd,jd->n", new, held_out.X, solution.primal))
 
@@ -49,7 +54,8 @@ def wrong_norm(
 
     The printed root C I - B + J / (H C) vanishes on shifts between groups, which the wrong groups
     let separate nearly all samples for nothing: what costs nothing has no unique optimum. RIDGE on
-    the coefficients chooses one, and makes the program a kernel machine.
+    the coefficients chooses one, and makes the program a kernel machine. Scores are NaN where there
+    is no solution.
     """
     n_units = train.required_gates.shape[1]
     group = np.arange(n_contexts * n_units) % n_units
@@ -59,7 +65,9 @@ def wrong_norm(
     parts = {n_contexts**2: np.eye(len(group)) - same, 0: same - mean, 1: mean}
     form = sum(part / (square + RIDGE) for square, part in parts.items())
     z, new = (one_hot(sample.required_gates, n_contexts) for sample in (train, held_out))
-    limit = ib.solve_kernel_svm((train.X @ train.X.T) * (z @ form @ z.T), train.y).require()
+    limit = ib.solve_kernel_svm((train.X @ train.X.T) * (z @ form @ z.T), train.y)
+    if limit.status.severity > ib.Status.INACCURATE.severity:
+        return limit, np.full(len(held_out.y), np.nan)
     return limit, np.asarray(limit.predictor((held_out.X @ train.X.T) * (new @ form @ z.T)))
 
 

@@ -149,6 +149,7 @@ PROMISED = MappingProxyType(
         "panel:decay.gap": ".drawing.weight_decay:plot_value_gap",
         "panel:decay.units": ".drawing.weight_decay:plot_decayed_units",
         "panel:classes.row": ".drawing.classes:_draw",
+        "panel:classes.joint_row": ".drawing.classes:_draw_joint",
         "panel:folds.row": ".drawing.folds:_draw",
         "panel:maps.row": ".drawing.map_rows:_draw",
         "panel:runs.agreement": ".drawing.runs:plot_agreement",

@@ -225,6 +225,11 @@ class Line(Generic[C]):
         """Step dZ of the multiplier at a step dM."""
         return target - self.cone.Z - self._product(dM, self.cone.Z)
 
+    def pushed(self, dC: Floats) -> Floats:
+        """Upper right of P dM Z + Z dM P, dM of dC alone."""
+        p = dC.shape[1]
+        return 2 * self._product(bordered(dC, 0.0), self.cone.Z)[:, :p, p:]
+
     def correction(self, step: C) -> Floats:
         """Second-order term of Mehrotra's corrector at a predicted step."""
         return self._product(step.M, step.Z)
@@ -289,7 +294,13 @@ class Linearised(Line[Cone]):
 
     @classmethod
     def at(cls, cone: Cone) -> Linearised:
-        """Linearise at a point: eigenvectors of M are pairs of singular vectors of C."""
+        """Linearise at a point: eigenvectors of M are pairs of singular vectors of C.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If rounding has left an M that is not positive definite.
+        """
         p = cone.C.shape[1]
         U, s, W = np.linalg.svd(cone.C, full_matrices=True)
         W = np.swapaxes(W, 1, 2)
@@ -301,6 +312,7 @@ class Linearised(Line[Cone]):
         basis[:, :, i], basis[:, :, p + i] = plus, minus
         values = np.full(basis.shape[:2], cone.t)
         values[:, i], values[:, p + i] = cone.t + s, cone.t - s
+        _require_positive(values)
         root = basis * np.sqrt(values)[:, None, :]
         return cls(cone, np.swapaxes(basis / np.sqrt(values)[:, None, :], 1, 2), root, U, W)
 
@@ -353,8 +365,16 @@ class EntryLine:
 
     @classmethod
     def at(cls, cone: Cone) -> EntryLine:
-        """Linearise at a point."""
-        return cls(_eigenvalues(cone.M), _eigenvalues(cone.Z))
+        """Linearise at a point.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If rounding has left one of its matrices that is not positive definite.
+        """
+        M, Z = _eigenvalues(cone.M), _eigenvalues(cone.Z)
+        _require_positive(np.minimum(M, Z))
+        return cls(M, Z)
 
     @property
     def P(self) -> Floats:
@@ -364,6 +384,10 @@ class EntryLine:
     def multiplier_step(self, dM: Floats, target: Floats) -> Floats:
         """Step dZ of the multiplier at a step dM."""
         return target - _of_eigenvalues(self.Z + _eigenvalues(dM) * self.Z / self.M)
+
+    def pushed(self, dC: Floats) -> Floats:
+        """The operator at dC."""
+        return self.operator() * dC
 
     def correction(self, step: Cone) -> Floats:
         """Second-order term of Mehrotra's corrector at a predicted step."""
@@ -397,6 +421,12 @@ class EntryLine:
 def linearised(cone: Cone) -> Linearised | EntryLine:
     """Linearise the complementarity of a cone at a point."""
     return EntryLine.at(cone) if cone.C.shape[1:] == (1, 1) else Linearised.at(cone)
+
+
+def _require_positive(values: Floats) -> None:
+    """Raise unless all values are positive."""
+    if not np.all(values > 0):
+        raise np.linalg.LinAlgError("an eigenvalue is not positive")
 
 
 def _eigenvalues(matrices: Floats) -> Floats:

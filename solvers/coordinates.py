@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from .arrays import matmul
 from .images import Floats, GatedRows, Map, RelativeMargins, Rows, dense_rows, sum_zero_basis
 from .norms import Norm
 
@@ -135,6 +136,56 @@ class ClassCoordinates:
         """Matrix `A' diag(weights) A` on coordinates."""
         sum_zero = self.classes.shape[1] < len(self.classes)
         return self.image.gram(weights, self.features, sum_zero=sum_zero)
+
+    def gram_of_margins(self, P: Floats, Z: Floats) -> Floats:
+        """Matrix (m, m) `A O A'` of the operator `O(dC) = (P dM Z + Z dM P)_12` of `balls.Line`.
+
+        Rows of A are products u x' of a difference of classes and an input, and O is four products
+        of blocks: between two margins it is a few bilinear forms of the u and of the x.
+
+        Parameters
+        ----------
+        P, Z : (H, k + q, k + q) arrays
+            Of symmetric matrices, a gate each.
+        """
+        k, features = self.classes.shape[1], np.swapaxes(self.features, 0, 1)
+        inputs = np.swapaxes(features, 1, 2)
+        own = [matrix[:, :k, :k] for matrix in (P, Z)]
+        mixed = [self.classes @ matrix[:, :k, k:] @ inputs for matrix in (P, Z)]  # (H, K, n)
+        between = [features @ matrix[:, k:, k:] @ inputs for matrix in (Z, P)]  # (H, n, n)
+        samples, K = self.image.labels, self.image.n_classes
+        members = [np.flatnonzero(samples == one) for one in range(K)]
+        others = [np.delete(np.arange(K), one) for one in range(K)]
+        steps = [self.classes[one] - self.classes[others[one]] for one in range(K)]
+        n = len(samples)
+        matrix = np.empty((n, K - 1, n, K - 1))
+
+        def differences(one: int, other: int, swap: bool) -> Floats:
+            """(2 H, samples of `other`, K - 1) scores of `one` less those of the rest."""
+            found = [
+                table[:, one, None][..., members[other]]
+                - table[:, others[one]][..., members[other]]
+                for table in (mixed[::-1] if swap else mixed)
+            ]
+            return np.swapaxes(np.concatenate(found), 1, 2)
+
+        for a in range(K):
+            for b in range(a, K):
+                rows, columns = members[a], members[b]
+                if len(rows) == 0 or len(columns) == 0:
+                    continue
+                forms = np.concatenate([steps[a] @ part @ steps[b].T for part in own])
+                pairs = np.concatenate([part[:, rows[:, None], columns] for part in between])
+                block = matmul(pairs.reshape(len(pairs), -1).T, forms.reshape(len(forms), -1))
+                left, right = differences(b, a, True), differences(a, b, False)
+                crossed = matmul(left.reshape(len(left), -1).T, right.reshape(len(right), -1))
+                block = block.reshape(len(rows), len(columns), K - 1, K - 1)
+                crossed = crossed.reshape(len(rows), K - 1, len(columns), K - 1)
+                block = block + crossed.transpose(0, 2, 3, 1)
+                matrix[rows[:, None], :, columns] = block
+                if b > a:
+                    matrix[columns[:, None], :, rows] = block.transpose(1, 0, 3, 2)
+        return matrix.reshape(n * (K - 1), n * (K - 1))
 
     def dense(self) -> Floats:
         """Matrix (m, size) of the map: no row is longer than its coordinates."""

@@ -12,10 +12,10 @@ import pandas as pd
 
 import implicit_bias as ib
 
-from .as_printed import CELL, points_as_printed
-from .figures import draw
+from .figures import AS_PRINTED, draw
 from .points import points_of, published_points
-from .settings import FIGURES, sweeps_of
+from .recipe import CELL, recipe_points
+from .settings import FIGURES, RECIPE, recipe_grid, sweeps_of
 
 SAID = {"digits": "bundled digits", "mnist": "MNIST's test images"}
 RESULTS = Path(__file__).parents[1] / "results"
@@ -52,23 +52,26 @@ def main(
         {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
     )
     tables = []
+    if figure.of == "gln":
+        grid = recipe_grid(figure, full=full)
+        path = folder / data / "recipe.csv"
+        try:
+            for cell in recipe_points(grid, {**given, **RECIPE}, path, jobs=jobs):
+                click.echo(cell, err=True)
+        except KeyboardInterrupt:
+            click.echo(f"interrupted: {path} has the networks that were trained", err=True)
+            raise SystemExit(130) from None
+        tables.append(_of_grid(pd.read_csv(path), grid, printed=printed))
     for part in sweeps_of(figure, full=full):
-        grid, cells = ib.sweeps.product(part.grid), folder / data / part.name
+        cells, where = ib.sweeps.product(part.grid), folder / data / part.name
         done = ib.sweep(
-            part.model, grid, out=cells, jobs=jobs, progress=True,
-            **given, **part.options,
-        )  # fmt: skip
-        for cell, message in done.failures.items():
-            click.echo(f"{part.name}, cell {cell}: {message}", err=True)
+            part.model, cells, out=where, jobs=jobs, progress=True, **given, **part.options
+        )
+        for failed, message in done.failures.items():
+            click.echo(f"{part.name}, cell {failed}: {message}", err=True)
         tables.append(points_of(done.frame()))
         if not done.finished:
             raise SystemExit(130)
-    if printed:
-        path = folder / data / "as-printed.csv"
-        whole = next(iter(sweeps_of(figure, full=full))).grid
-        for cell in points_as_printed(whole, given, path):
-            click.echo(f"as printed: {cell}", err=True)
-        tables.append(_of_grid(pd.read_csv(path), whole))
     points = pd.concat([one for one in tables if len(one)], ignore_index=True)
     out.mkdir(parents=True, exist_ok=True)
     stem = out / f"paper_{name.replace('-', '_')}_{data}"
@@ -82,9 +85,11 @@ def main(
     )
 
 
-def _of_grid(points: pd.DataFrame, grid: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the points of a grid's cells: the file may have those of larger sweeps."""
+def _of_grid(points: pd.DataFrame, grid: Mapping[str, Any], *, printed: bool) -> pd.DataFrame:
+    """Return the points of a grid's cells: the file may have those of larger figures."""
     asked = [points[name].isin(grid[name]) for name in CELL]
+    if not printed:
+        asked.append(~points["program"].str.endswith(AS_PRINTED))
     return points[np.logical_and.reduce(asked)]
 
 

@@ -10,19 +10,18 @@ import pandas as pd
 
 from implicit_bias.drawing import BLUE, GREEN, ORANGE, VERMILLION, Row, compose
 
-from .settings import Figure
+from .settings import PUBLISHED, Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
-__all__ = ["draw"]
+__all__ = ["AS_PRINTED", "draw"]
 
 COLORS: Mapping[str, str] = {
     "svm-gln": BLUE, "svm-l2": VERMILLION, "shallow": GREEN,
     "svm-hl": BLUE, "svm-lc": GREEN, "svm-rc": VERMILLION, "gates-only": ORANGE,
 }  # fmt: skip
-RECIPE = "constant"
 # Of programs with the errors of the published ones.
 AS_PRINTED = "-printed"
 PERCENT = 100.0
@@ -52,7 +51,7 @@ def draw(figure: Figure, ours: pd.DataFrame, published: pd.DataFrame, *, data: s
 def _chosen(points: pd.DataFrame, by: str, choice: object) -> pd.DataFrame:
     """Return the points of one row of panels: what has no such choice is in every row."""
     own = points[by].to_numpy(dtype=object)
-    free = points[by].isna() | (points["trainer"] != RECIPE) if by == "momentum" else False
+    free = points[by].isna() | (points["trainer"] != PUBLISHED) if by == "momentum" else False
     return points[(own == choice) | free]
 
 
@@ -89,7 +88,7 @@ def _panels(axes: list[Axes], ours: pd.DataFrame, published: pd.DataFrame, choic
 def _styles(
     mine: pd.DataFrame, theirs: pd.DataFrame, same: pd.DataFrame, color: str
 ) -> list[tuple[pd.DataFrame, dict]]:  # type: ignore[type-arg]
-    recipe = mine["trainer"] == RECIPE
+    recipe = mine["trainer"] == PUBLISHED
     shared = {"linestyle": "none", "color": color, "markersize": 4}
     return [
         (theirs, shared | {"marker": "o", "markerfacecolor": "none", "alpha": 0.5}),

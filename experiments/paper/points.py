@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["COLUMNS", "PUBLISHED", "points_of", "published_points"]
+__all__ = ["COLUMNS", "KEY", "PUBLISHED", "points_of", "published_points"]
 
 PUBLISHED = Path(__file__).parents[1] / "published" / "lippl_2022"
 # Of a point: which network and program, then what was found of them.
@@ -17,7 +17,7 @@ FOUND = ("n_val", "status", "gap", "error_program", "error_network", "inconsiste
          "margin_ratio", "log_inverse_loss")  # fmt: skip
 COLUMNS = (*KEY, *FOUND)
 MACHINES = {"rc": "svm-rc", "lc": "svm-lc", "hl": "svm-hl", "gates_only": "gates-only"}
-PROGRAMS = {"gln": "svm-gln", "gln-l2": "svm-l2", "shallow-gln": "shallow"}
+PROGRAMS = {"gln": "svm-gln", "shallow-gln": "shallow"}
 
 
 def points_of(frame: pd.DataFrame) -> pd.DataFrame:

@@ -103,13 +103,7 @@ def joint_row(labels: MulticlassComparison, margins: Sequence[Array]) -> Row:
         Of the limit, and of the network if it separates its samples.
     """
 
-    def draw(axes: list[Axes]) -> None:
-        names = ("Least margins of pairs: limit", "network, at smallest margin 1")
-        for pair, title, ax in zip(margins, names, axes, strict=False):
-            plot_pair_margins(pair, labels.classes, title, ax)
-        plot_label_confusion(labels, axes[-1])
-
-    return Row(len(margins) + 1, draw, height=4.2)
+    return Row(len(margins) + 1, partial(_draw_joint, labels, tuple(margins)), height=4.2)
 
 
 def class_row(comparisons: Mapping[int, Comparison], labels: MulticlassComparison | None) -> Row:
@@ -130,3 +124,10 @@ def _draw(
     plot_class_ratios(comparisons, axes[0])
     if labels is not None:
         plot_label_confusion(labels, axes[1])
+
+
+def _draw_joint(labels: MulticlassComparison, margins: Sequence[Array], axes: list[Axes]) -> None:
+    names = ("Least margins of pairs: limit", "network, at smallest margin 1")
+    for pair, title, ax in zip(margins, names, axes, strict=False):
+        plot_pair_margins(pair, labels.classes, title, ax)
+    plot_label_confusion(labels, axes[-1])

@@ -48,4 +48,6 @@ from .paths import gate_layers as gate_layers
 from .predictors import ContextPredictor as ContextPredictor
 from .result import Result as Result
 from .separability import Separability as Separability
+from .sign_layers import SignLayerBounds as SignLayerBounds
+from .sign_layers import sign_layer_bounds as sign_layer_bounds
 from .split import SplitLimit as SplitLimit

@@ -11,10 +11,14 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import pytest
+from click.testing import CliRunner
 
+import implicit_bias as ib
+from implicit_bias.cli import compare
 from tests.experiments import test_depth_codes, test_prose_of_pages, test_tables_of_pages
+from tests.experiments.test_tables_of_pages import rows
 from tests.generated import PAGES as GENERATED
-from tests.pages import FOUND, ROOT, Piece, pieces
+from tests.pages import FOUND, ROOT, Piece, pieces, text_of
 
 PAGES = ["README.md", *(
     name for path in sorted((ROOT / "docs").glob("**/*.md"))
@@ -130,3 +134,23 @@ def test_a_number_that_nobody_holds_is_seen() -> None:
     assert len(list(piece.numbers({"ends at 0.97", "4 of 9"}, []))) == 4
     quiet = "By theorem 3.1 of 2021 (section 4.2), n = 500, H = 10: `--tol 1e-8`, Python 3.11."
     assert not list(Piece("README.md", quiet).numbers(set(), []))
+
+
+def screens(page: str) -> list[str]:
+    """The blocks of a page that show what a command printed."""
+    return re.findall(r"^```text\n(.*?)^```", text_of(page), flags=re.M | re.S)
+
+
+def test_the_first_screen_is_that_of_the_command() -> None:
+    """Its program as it is solved here, its networks as in the rows of the defaults."""
+    (screen,) = screens("README.md")
+    first, program = screens("command-line.md")
+    assert screen == first
+    limit = ib.run("gln", steps=0).limit
+    assert f"norm per unit margin          {limit.objective:.8g}  " in screen
+    assert f"certified lower bound       {limit.dual_objective:.8g}  " in screen
+    defaults = rows("defaults").query("model == 'gln'").set_index("network").value
+    annealed, momentum = (f"{defaults[one]:.4f}" for one in ("annealed", "momentum"))
+    assert f"margin ratio                  1          {annealed}     {momentum}\n" in screen
+    done = CliRunner().invoke(compare, ["--model", "frelu", "--program"])
+    assert done.stdout == program

@@ -9,7 +9,7 @@ import pytest
 
 import implicit_bias as ib
 from experiments import printed
-from experiments.paper.as_printed import points_as_printed
+from experiments.paper.recipe import recipe_points
 
 H, C = 4, 2
 
@@ -66,16 +66,19 @@ def test_the_wrong_norm_is_that_of_the_printed_root(samples) -> None:
     assert found == pytest.approx(expected, rel=1e-2, abs=1e-2 * np.abs(expected).max())
 
 
-def test_points_as_printed_are_of_the_same_networks(tmp_path) -> None:
+def test_every_program_stands_beside_the_same_network(tmp_path) -> None:
     cell = {"hidden_units": 3, "contexts": 2, "n_train": 40, "seed": 1, "cutoffs": "median"}
-    given = {"data": "digits", "n_val": 60, "steps": 40}
+    given = {"data": "digits", "n_val": 60, "steps": 40, "trainer": "constant"}
     path, grid = tmp_path / "points.csv", {name: [value] for name, value in cell.items()}
-    assert len(list(points_as_printed(grid, given, path))) == 1
+    assert len(list(recipe_points(grid, given, path))) == 1
     points = pd.read_csv(path).set_index("program")
-    row = ib.run("gln", **cell, **given, trainer="constant").row()
-    assert list(points.index) == ["svm-gln-printed", "svm-l2-printed"]
-    assert (points["error_network"] == row["error_network"]).all()
-    assert list(points_as_printed(grid, given, path)) == []
+    for model, program in (("gln", "svm-gln"), ("gln-l2", "svm-l2")):
+        row = ib.run(model, **cell, **given).row()
+        assert points.loc[program, "error_program"] == pytest.approx(row["error_limit"])
+        assert points.loc[program, "inconsistency"] == pytest.approx(1 - row["agreement"])
+        assert (points["error_network"] == row["error_network"]).all()
+    assert list(points.index) == ["svm-gln", "svm-l2", "svm-gln-printed", "svm-l2-printed"]
+    assert list(recipe_points(grid, given, path)) == []
 
 
 def test_a_network_loses_the_cutoffs_that_are_fitted(samples) -> None:

@@ -151,7 +151,7 @@ def test_features_of_convolutional_networks() -> None:
                 "mean cosine of the neurons of layer 7 with them":
                     _spread(trained.mean_cosine, ".2f"),
                 "... with the silent pair": _spread(trained.cone_cosine, ".2f"),
-                "margin ratio (at most 1, see above)": _spread(trained.margin_ratio, ".2f"),
+                "margin ratio (at most 1)": _spread(trained.margin_ratio, ".2f"),
                 "KKT cosine of the last two layers": _spread(trained.kkt_cosine, ".2f"),
                 "third over second singular value of W_7":
                     _spread(trained.s3 / trained.s2, ".2f"),

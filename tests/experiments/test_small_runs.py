@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from click.testing import CliRunner
 
 import implicit_bias as ib
 from experiments import (
@@ -16,6 +18,7 @@ from experiments import (
     coverage_runs,
     deep_limits,
     descent,
+    examples,
     finite_time,
     kernel_speed,
     limits,
@@ -24,6 +27,7 @@ from experiments import (
     relu_speed,
     step_cost,
     sweeps,
+    tables,
 )
 from implicit_bias.sweeps import read_rows
 from tests.experiments.test_tables_of_pages import rows
@@ -156,3 +160,37 @@ def test_exchanged_classes_mirror_units_of_erf_and_sigmoid_and_not_rectified_one
         assert (abs(loss - of_other) < 1e-9) == same
     assert activations.fast_share(np.cos(2 * np.pi * np.arange(40) / 10)) < 1e-20
     assert activations.fast_share((-1.0) ** np.arange(40)) == pytest.approx(1)
+
+
+def test_examples_that_are_run_again_replace_their_rows(monkeypatch, tmp_path) -> None:
+    out = tmp_path / "x.csv"
+    for name, value in (("classes", 1.0), ("penalties", 3.0), ("classes", 5.0)):
+        monkeypatch.setitem(examples.EXAMPLES, name, lambda v=value: iter([("a", "x", v)]))
+        done = CliRunner().invoke(examples.main, ["--only", name, "--out", str(out)])
+        assert done.exit_code == 0, done.output
+    table = pd.read_csv(out).set_index(["example", "case", "quantity"]).value
+    assert table.to_dict() == {("penalties", "a", "x"): 3.0, ("classes", "a", "x"): 5.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "size"), [([], 1), (["--full"], 5), (["--full", "--seeds", "2"], 2)]
+)
+def test_sizes_are_small_and_those_of_the_source_with_full(given, size) -> None:
+    seen = []
+
+    @click.command()
+    @tables.sizes(seeds=(1, 5))
+    def main(seeds: int) -> None:
+        seen.append(seeds)
+
+    assert CliRunner().invoke(main, given).exit_code == 0 and seen == [size]
+    assert CliRunner().invoke(main, ["--seeds", "0"]).exit_code == 2
+
+
+def test_an_example_has_the_columns_of_its_row() -> None:
+    report, values = examples.row_of("few", "linear", "objective gap kkt_residual",
+                                     n_train=30, n_val=30, steps=0)  # fmt: skip
+    case, names, numbers = zip(*values, strict=True)
+    assert set(case) == {"few"} and names == ("objective", "gap", "kkt_residual")
+    assert numbers[0] == report.limit.objective and numbers[1] < 1e-8
+    assert np.isnan(numbers[2])  # nothing was trained

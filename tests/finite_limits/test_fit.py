@@ -401,3 +401,14 @@ def test_weights_of_samples_are_those_of_repeated_samples(loss, norm) -> None:
     assert plain.gap_of(weighted.zeta, X, Y, GATES) > 1e-3  # weights move a finite limit
     with pytest.raises(ValueError, match="`sample_weight` must be positive"):
         solve_fit(X, Y, GATES, sample_weight=counts - 1, **asked)
+
+
+def test_steps_of_proximal_gradients_grow_where_the_loss_hardly_bends() -> None:
+    # Open samples end far on the right side of 0, closed ones at log 2 whatever the weight is.
+    inputs, gates = 100 * np.array([[1.0], [-1.0], [2.0], [0.5]]), np.array([[1], [1], [0], [0]])
+    limit = solve_fit(inputs, [1.0, -1.0, 1.0, -1.0], gates, radius=1.0, norm="l1").require()
+    assert limit.objective == pytest.approx(np.log(2) / 2, rel=1e-8)
+    assert limit.solver == "proximal gradient" and limit.iterations < 2000
+    # Three classes that a matrix of nuclear norm 30 separates with small losses.
+    ball = solve_fit(INPUTS, SHARES, norm="nuclear", loss="softmax", radius=30.0).require()
+    assert ball.iterations < 2000 and ball.size == pytest.approx(30, rel=1e-6)

@@ -207,3 +207,17 @@ def test_the_command_draws_saves_and_states_the_program(tmp_path) -> None:
     stated = run(*small, "--program")
     assert stated.exit_code == 0 and "K classes under softmax" in stated.stdout
     assert "360 inequalities" in stated.stdout  # of 40 samples over 9 other classes
+
+
+def test_a_kept_run_draws_the_margins_of_pairs_and_goes_on(tmp_path, caplog) -> None:
+    small = ("--model", "gln", "--classes", "joint", "--data", "wine", "--n-train", "40",
+             "--hidden-units", "2", "--steps", "40", "--save", tmp_path)  # fmt: skip
+    first = json.loads(run(*small, "--json").stdout)
+    assert "leaves out" not in caplog.text
+    kept = ib.load(tmp_path)
+    figure = kept.plot()
+    assert "Least margins of pairs: limit" in [ax.get_title() for ax in figure.axes]
+    assert kept.network.zeta().shape == kept.limit.zeta.shape == (2, 3, 2, 14)
+    resumed = json.loads(run(*small, "--json", "--resume").stdout)
+    assert resumed["comparison"] == first["comparison"]
+    plt.close("all")

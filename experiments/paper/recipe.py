@@ -1,0 +1,115 @@
+"""Gated linear networks by the published recipe: each is trained once, beside every program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+
+import implicit_bias as ib
+from experiments.printed import forgotten, wrong_groups, wrong_norm
+from experiments.tables import begun
+from implicit_bias.measures import agreement, scores
+from implicit_bias.runs.seeds import Seeds
+
+from .points import COLUMNS, KEY, points_of
+
+__all__ = ["CELL", "recipe_points"]
+
+CELL = ("hidden_units", "contexts", "n_train", "seed", "cutoffs")
+
+
+def recipe_points(
+    grid: Mapping[str, Any], given: Mapping[str, Any], path: Path, *, jobs: int = 1
+) -> Iterator[str]:
+    """Write the points of every cell to a CSV file, which keeps those that it has; yield each.
+
+    A cell's network stands beside SVM-GLN and SVM-L2, as they should be and as they were printed.
+
+    Parameters
+    ----------
+    grid : mapping
+        Values of `CELL`.
+    given : mapping
+        Data, trainer, and other options of the runs.
+    path : Path
+    jobs : int
+        Cells at a time.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table, done = begun(path, CELL)
+    cells = [
+        dict(zip(CELL, values, strict=True))
+        for values in product(*(grid[name] for name in CELL))
+        if values not in done
+    ]
+    work = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+    for cell, found in work(joblib.delayed(_points)(cell, given) for cell in cells):
+        table = pd.concat([table, found], ignore_index=True)
+        table.to_csv(path, index=False)
+        yield ", ".join(f"{name} {value}" for name, value in cell.items())
+
+
+def _points(
+    cell: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], pd.DataFrame]:
+    report = ib.run("gln", **cell, **given)
+    if not report.finished:
+        raise KeyboardInterrupt
+    row = report.row()
+    right = points_of(pd.DataFrame([row]))
+    train, held_out, gating = _samples(cell, given, row["n_val"])
+    trained = scores(report.network, held_out)
+    error = _error(trained, held_out)
+    if error != row["error_network"]:
+        raise RuntimeError(f"the run of {cell} had other samples than those drawn here")
+    # Cutoffs that are drawn, and not fitted to data, came back with the network.
+    lost = cell["cutoffs"] == "median"
+    compared = forgotten(report.network, gating, train, held_out) if lost else trained
+    l2 = ib.solve_gln_l2_svm(train.X, train.y, train.required_gates, n_contexts=cell["contexts"])
+    none = l2.status.severity > ib.Status.INACCURATE.severity
+    predicted = trained * np.nan if none else l2.predictor(held_out.X, held_out.gates)
+    beside: dict[str, Any] = {"svm-l2": (l2, np.asarray(predicted), trained)}
+    for name, solve in (("svm-gln-printed", wrong_groups), ("svm-l2-printed", wrong_norm)):
+        beside[name] = (*solve(train, held_out, cell["contexts"]), compared)
+    points = [
+        {name: row.get(name) for name in (*KEY, "n_val", "log_inverse_loss")}
+        | {
+            "program": name,
+            "status": answer.status.name,
+            "gap": answer.certificate.gap,
+            "error_program": _error(found, held_out),
+            "error_network": error,
+            "inconsistency": np.nan if np.isnan(found).any() else 1 - agreement(network, found),
+        }
+        for name, (answer, found, network) in beside.items()
+    ]
+    return cell, pd.concat([right, pd.DataFrame(points, columns=list(COLUMNS))], ignore_index=True)
+
+
+def _samples(
+    cell: Mapping[str, Any], given: Mapping[str, Any], n_val: int
+) -> tuple[ib.Sample, ib.Sample, ib.HyperplaneContexts]:
+    """Draw the samples of a run again, which a report has not; with the gating of their units."""
+    seeds = Seeds.from_seed(cell["seed"])
+    sizes = {"n_train": cell["n_train"], "n_val": n_val, "random_state": seeds.data}
+    data = (
+        ib.datasets.load_idx(given["data_dir"], **sizes) if "data_dir" in given
+        else ib.load_digits(**sizes)
+    )  # fmt: skip
+    gating = ib.HyperplaneContexts(
+        cell["hidden_units"], cell["contexts"], cutoffs=cell["cutoffs"], random_state=seeds.gating
+    ).fit(data.X_train)
+    train = ib.Sample(data.X_train, data.y_train, gating.transform(data.X_train))
+    return train, ib.Sample(data.X_val, data.y_val, gating.transform(data.X_val)), gating
+
+
+def _error(predicted: np.ndarray, sample: ib.Sample) -> float:
+    """Return the share of wrong labels, NaN for scores that are not known."""
+    wrong = ~(predicted * sample.y > 0)
+    return np.nan if np.isnan(predicted).any() else float(np.mean(wrong))
