@@ -139,14 +139,14 @@ def test_certified_ratios_rise_with_training_and_never_pass_one() -> None:
 
 def test_the_ratio_of_the_linearised_problem_is_high_in_the_own_norm_and_low_in_others() -> None:
     found = {}
-    for norms in (("linf", "linf"), ("spectral", "l2")):
+    for norms in (("linf", "linf"), ("spectral", "linf")):
         layers = dict(zip(("w1", "upper.0"), norms, strict=True))
         one = ib.kkt_distance(report().network, X, Y, GATES, norm=layers)
         assert 0 < one.ratio_bound <= one.ratio <= 1
         found[norms] = one
     assert found["linf", "linf"].ratio_bound > 0.85
-    # Proved from above: no multipliers make these weights a KKT point in other norms.
-    assert found["spectral", "l2"].ratio < 0.85
+    # Proved from above: no multipliers make these weights as near a KKT point in other norms.
+    assert found["spectral", "linf"].ratio < found["linf", "linf"].ratio_bound
 
 
 def test_weights_of_the_solution_have_ratio_one() -> None:
