@@ -203,7 +203,7 @@ def test_measured_sizes_of_classes_weigh_every_pair() -> None:
         step = np.sign(weights.T @ X)
         moved = X @ step.T
         rates = np.where(wrong, moved[np.arange(N), labels][:, None] - moved, 0.0)
-        kappa = 0.6 * (1 + t / 20000) ** -0.25
+        kappa = 0.3 * (1 + t / 20000) ** -0.25
         best = kappa * (p * rates).sum() / (p * rates**2).sum()
         B += min(best, 1 / np.abs(rates).max()) * step
     np.testing.assert_allclose(network.zeta().detach().numpy(), B, rtol=1e-8)
