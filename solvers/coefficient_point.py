@@ -11,7 +11,8 @@ References
 ----------
 C. Helmberg, F. Rendl, R. Vanderbei, H. Wolkowicz, "An interior-point method for semidefinite
 programming", 1996 (the direction); S. Mehrotra, "On the implementation of a primal-dual interior
-point method", 1992 (predictor and corrector).
+point method", 1992 (predictor and corrector); J. Gondzio, "Multiple centrality corrections in a
+primal-dual method for linear programming", 1996.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from .arrays import cholesky_solve, symmetric_product
 from .balls import (
     Blocks,
     Cone,
-    EntryLine,
     Line,
     Tilted,
     TiltedLine,
@@ -348,7 +348,7 @@ def _advance(game: _Game, point: _Point) -> _Point:
     else:
         kind = _MarginSystem if game.in_margins else _System
         system = kind(game, point, point.cone)
-    line: Line[Any] | EntryLine = system.line
+    line: Any = system.line  # of a cone of the same kind as the steps'
     mu = point.mu()
     affine = system.solve(np.zeros_like(point.s), np.zeros_like(line.P))
     lengths = _lengths(game, line, point, affine)
@@ -361,7 +361,7 @@ def _advance(game: _Game, point: _Point) -> _Point:
     for _ in range(CORRECTORS):
         if min(lengths) > ENOUGH:
             break
-        aims = tuple(min(1.0, length + FURTHER) for length in lengths)
+        aims = min(1.0, lengths[0] + FURTHER), min(1.0, lengths[1] + FURTHER)
         products = (point.s + aims[0] * step.ds) * (point.lam + aims[1] * step.dlam)
         wanted = wanted + centred(products, goal)
         target = target + line.centring(step.cone, aims if game.largest else aims[::-1], goal)
@@ -373,9 +373,7 @@ def _advance(game: _Game, point: _Point) -> _Point:
     return _moved(game, point, step, *(min(1.0, INNER * length) for length in lengths))
 
 
-def _lengths(
-    game: _Game, line: Line[Any] | EntryLine, point: _Point, step: _Step
-) -> tuple[float, float]:
+def _lengths(game: _Game, line: Any, point: _Point, step: _Step) -> tuple[float, float]:
     """Longest steps of the primal and of the dual side; at most so long that INNER is 1."""
     of_M, of_Z = line.longest(step.cone)
     primal, dual = (of_M, of_Z) if game.largest else (of_Z, of_M)
