@@ -30,6 +30,7 @@ from scipy.linalg import block_diag, lapack
 from .arrays import cholesky_solve, symmetric_product
 from .balls import (
     Blocks,
+    Complementarity,
     Cone,
     Line,
     Tilted,
@@ -348,7 +349,7 @@ def _advance(game: _Game, point: _Point) -> _Point:
     else:
         kind = _MarginSystem if game.in_margins else _System
         system = kind(game, point, point.cone)
-    line: Any = system.line  # of a cone of the same kind as the steps'
+    line: Complementarity[Any] = system.line
     mu = point.mu()
     affine = system.solve(np.zeros_like(point.s), np.zeros_like(line.P))
     lengths = _lengths(game, line, point, affine)
@@ -364,7 +365,9 @@ def _advance(game: _Game, point: _Point) -> _Point:
         aims = min(1.0, lengths[0] + FURTHER), min(1.0, lengths[1] + FURTHER)
         products = (point.s + aims[0] * step.ds) * (point.lam + aims[1] * step.dlam)
         wanted = wanted + centred(products, goal)
-        target = target + line.centring(step.cone, aims if game.largest else aims[::-1], goal)
+        target = target + line.centring(
+            step.cone, aims if game.largest else (aims[1], aims[0]), goal
+        )
         again = system.solve(wanted, target)
         reached = _lengths(game, line, point, again)
         if sum(reached) < sum(lengths) + GAIN * FURTHER:
@@ -373,7 +376,9 @@ def _advance(game: _Game, point: _Point) -> _Point:
     return _moved(game, point, step, *(min(1.0, INNER * length) for length in lengths))
 
 
-def _lengths(game: _Game, line: Any, point: _Point, step: _Step) -> tuple[float, float]:
+def _lengths(
+    game: _Game, line: Complementarity[Any], point: _Point, step: _Step
+) -> tuple[float, float]:
     """Longest steps of the primal and of the dual side; at most so long that INNER is 1."""
     of_M, of_Z = line.longest(step.cone)
     primal, dual = (of_M, of_Z) if game.largest else (of_Z, of_M)
