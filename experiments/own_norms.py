@@ -22,10 +22,10 @@ from .tables import keep_rows
 
 __all__ = ["COMMANDS", "TRAINERS", "rows"]
 
-TRAINERS = "sign,spectral,adam,momentum"
+TRAINERS: Any = "sign,spectral,adam,momentum"
 RATIOS = ("margin_ratio", "certified_ratio", "kkt_ratio")
 # Models and the data that they are trained on.
-COMMANDS: tuple[tuple[str, str], ...] = (
+COMMANDS: tuple[tuple[Any, Any], ...] = (
     ("linear", "digits"),
     ("linear", "breast-cancer"),
     ("gln", "digits"),
@@ -35,7 +35,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
 
 
 def rows(
-    commands: Sequence[tuple[str, str]] = COMMANDS, **options: Any
+    commands: Sequence[tuple[Any, Any]] = COMMANDS, **options: Any
 ) -> Iterator[dict[str, Any]]:
     """Run the commands one after the other; `options` stand in place of defaults."""
     for model, data in commands:

@@ -29,8 +29,8 @@ from scipy.linalg import block_diag, lapack
 from .arrays import cholesky_solve, symmetric_product
 from .balls import (
     Blocks,
+    Complementarity,
     Cone,
-    EntryLine,
     Line,
     Tilted,
     TiltedLine,
@@ -348,7 +348,7 @@ def _advance(game: _Game, point: _Point) -> _Point:
     else:
         kind = _MarginSystem if game.in_margins else _System
         system = kind(game, point, point.cone)
-    line: Line[Any] | EntryLine = system.line
+    line: Complementarity[Any] = system.line
     mu = point.mu()
     affine = system.solve(np.zeros_like(point.s), np.zeros_like(line.P))
     lengths = _lengths(game, line, point, affine)
@@ -361,10 +361,12 @@ def _advance(game: _Game, point: _Point) -> _Point:
     for _ in range(CORRECTORS):
         if min(lengths) > ENOUGH:
             break
-        aims = tuple(min(1.0, length + FURTHER) for length in lengths)
+        aims = min(1.0, lengths[0] + FURTHER), min(1.0, lengths[1] + FURTHER)
         products = (point.s + aims[0] * step.ds) * (point.lam + aims[1] * step.dlam)
         wanted = wanted + centred(products, goal)
-        target = target + line.centring(step.cone, aims if game.largest else aims[::-1], goal)
+        target = target + line.centring(
+            step.cone, aims if game.largest else (aims[1], aims[0]), goal
+        )
         again = system.solve(wanted, target)
         reached = _lengths(game, line, point, again)
         if sum(reached) < sum(lengths) + GAIN * FURTHER:
@@ -374,7 +376,7 @@ def _advance(game: _Game, point: _Point) -> _Point:
 
 
 def _lengths(
-    game: _Game, line: Line[Any] | EntryLine, point: _Point, step: _Step
+    game: _Game, line: Complementarity[Any], point: _Point, step: _Step
 ) -> tuple[float, float]:
     """Longest steps of the primal and of the dual side; at most so long that INNER is 1."""
     of_M, of_Z = line.longest(step.cone)
