@@ -209,20 +209,10 @@ def neurons() -> Found:
             yield case, "within", float(groups.distances.max())
 
 
-def steps_in_norms() -> Found:
-    """How far trainers of other norms come behind gates: 500 digits, 20,000 steps."""
-    models: tuple[ModelName, ...] = ("frelu", "gln")
-    for model in models:
-        report = ib.run(model, trainer=("sign", "spectral", "adam"), steps=20_000)
-        for row in report.rows():
-            yield f"{model}, {row['trainer']}", "margin_ratio", float(row["margin_ratio"])
-
-
 EXAMPLES: dict[str, Callable[[], Found]] = {
     one.__name__: one
-    for one in (autoencoders, optimisers, diagonal, penalties, classes, deep, dlgn, neurons,
-                steps_in_norms)
-}  # fmt: skip
+    for one in (autoencoders, optimisers, diagonal, penalties, classes, deep, dlgn, neurons)
+}
 
 
 @click.command()

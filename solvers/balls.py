@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from scipy.linalg import lapack
@@ -27,6 +27,7 @@ from .step_length import longest_step, symmetric
 
 __all__ = [
     "Blocks",
+    "Complementarity",
     "Cone",
     "EntryLine",
     "Line",
@@ -192,6 +193,20 @@ class Tilted:
 
 
 C = TypeVar("C", Cone, Tilted)
+Step = TypeVar("Step", contravariant=True)
+
+
+class Complementarity(Protocol[Step]):
+    """What the steps of an interior point need of `Line`, and of `EntryLine`."""
+
+    @property
+    def P(self) -> Floats: ...
+
+    def correction(self, step: Step) -> Floats: ...
+
+    def longest(self, step: Step) -> tuple[float, float]: ...
+
+    def centring(self, step: Step, lengths: tuple[float, float], mu: float) -> Floats: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,8 +29,8 @@ from scipy.linalg import block_diag, lapack
 from .arrays import cholesky_solve, symmetric_product
 from .balls import (
     Blocks,
+    Complementarity,
     Cone,
-    EntryLine,
     Line,
     Tilted,
     TiltedLine,
@@ -40,7 +40,7 @@ from .balls import (
     linearised,
 )
 from .coordinates import ClassCoordinates, coordinates_of
-from .images import Floats, Map, Rows, dense_rows
+from .images import Floats, Map, Room, Rows, dense_rows
 from .memory import require_memory
 from .norm_program import DEPENDENT, NormProgram, NormSolution, conclude_norm
 from .settings import Settings
@@ -59,9 +59,9 @@ FURTHER = 0.3
 GAIN = 0.1
 # Steps that need no corrector.
 ENOUGH = 0.95
-# Up to so many margins a coefficient their matrix is the better one where none are multiplied out:
-# of 500 digits behind 5 gates, 4,500 margins and 2,700 coefficients, it takes 22 seconds to 3e-9,
-# that of the coefficients 12 seconds to 2e-7.
+# Behind gates, where no margins are multiplied out, their matrix is the better one up to so many a
+# coefficient: of 500 digits behind 5 gates, 4,500 margins and 2,700 coefficients, it takes 22
+# seconds to a gap of 3e-9, that of the coefficients 12 seconds to 2e-7.
 MARGINS = 2
 # Margins that are few however many coefficients there are.
 FEW = 300
@@ -135,7 +135,7 @@ class _Game:
         self.blocks = Blocks.of(norm, image.shape)
         self.largest = is_largest(norm)
         self._require_memory()
-        self._room: Floats | None = None
+        self.room = Room()
         # Orthonormal rows of the span of E, and columns of its zeros.
         self.E, self.Q = np.zeros((0, self.blocks.size)), None
         if equalities is not None:
@@ -156,7 +156,8 @@ class _Game:
         )
 
     def _by_margins(self, n_rows: int) -> bool:
-        most = self.blocks.size * (1 if self.products is None else MARGINS)
+        gated = self.products is not None and len(self.blocks.place) > 1
+        most = self.blocks.size * (MARGINS if gated else 1)
         return not self.largest and n_rows <= max(most, FEW)
 
     @property
@@ -189,12 +190,6 @@ class _Game:
         m = self.image.n_rows
         found = self.adjoint(multipliers[:m])
         return found + multipliers[m:] @ self.E if len(self.E) else found
-
-    def room(self, n: int) -> Floats:
-        """Room for a factor (n, n), the same at every iteration: new memory would cost as much."""
-        if self._room is None or len(self._room) != n:
-            self._room = np.empty((n, n), order="F")
-        return self._room
 
     def lifted(self, B: Floats) -> Floats:
         """Coefficients in the shape of the program's image."""
@@ -353,7 +348,7 @@ def _advance(game: _Game, point: _Point) -> _Point:
     else:
         kind = _MarginSystem if game.in_margins else _System
         system = kind(game, point, point.cone)
-    line: Line[Any] | EntryLine = system.line
+    line: Complementarity[Any] = system.line
     mu = point.mu()
     affine = system.solve(np.zeros_like(point.s), np.zeros_like(line.P))
     lengths = _lengths(game, line, point, affine)
@@ -366,10 +361,12 @@ def _advance(game: _Game, point: _Point) -> _Point:
     for _ in range(CORRECTORS):
         if min(lengths) > ENOUGH:
             break
-        aims = tuple(min(1.0, length + FURTHER) for length in lengths)
+        aims = min(1.0, lengths[0] + FURTHER), min(1.0, lengths[1] + FURTHER)
         products = (point.s + aims[0] * step.ds) * (point.lam + aims[1] * step.dlam)
         wanted = wanted + centred(products, goal)
-        target = target + line.centring(step.cone, aims if game.largest else aims[::-1], goal)
+        target = target + line.centring(
+            step.cone, aims if game.largest else (aims[1], aims[0]), goal
+        )
         again = system.solve(wanted, target)
         reached = _lengths(game, line, point, again)
         if sum(reached) < sum(lengths) + GAIN * FURTHER:
@@ -379,7 +376,7 @@ def _advance(game: _Game, point: _Point) -> _Point:
 
 
 def _lengths(
-    game: _Game, line: Line[Any] | EntryLine, point: _Point, step: _Step
+    game: _Game, line: Complementarity[Any], point: _Point, step: _Step
 ) -> tuple[float, float]:
     """Longest steps of the primal and of the dual side; at most so long that INNER is 1."""
     of_M, of_Z = line.longest(step.cone)
@@ -409,7 +406,7 @@ class _System:
         self.line = linearised(cone)
         blocks = game.blocks
         self.weights = point.lam / point.s
-        matrix = game.image.gram(self.weights)
+        matrix = game.image.gram(self.weights, game.room)
         self.a = game.adjoint(self.weights)
         borders = [self.a]
         diagonal = [float(self.weights.sum())]
@@ -428,7 +425,7 @@ class _System:
         self.G[:, 0] *= -1
         if game.Q is not None:
             matrix = game.Q.T @ matrix @ game.Q
-        self.newton = _Factored(matrix, game.room(len(matrix)), point.residual())
+        self.newton = _Factored(matrix, game.room, point.residual())
         self.KF = self.newton.solve(self.F)
         self.small = self.G.T @ self.KF
         self.small[np.arange(len(diagonal)), np.arange(len(diagonal))] += diagonal
@@ -488,7 +485,7 @@ class _MarginSystem:
         matrix = self._matrix()
         every = np.arange(len(matrix))
         matrix[every, every] += self.slopes
-        self.newton = _Factored(matrix, game.room(len(matrix)), point.residual())
+        self.newton = _Factored(matrix, game.room, point.residual())
         self.h, self.c = self.line.radial()
         every = np.concatenate([-np.ones(self.m), np.zeros(n_equal)])
         self.F = np.column_stack([every, game.rows_of(game.blocks.flat(self.h))])
@@ -537,12 +534,12 @@ class _TiltedSystem:
         every = np.concatenate([place, size + np.arange(self.p)])
         matrix = np.empty((size + self.p, size + self.p))
         matrix[np.ix_(every, every)] = self.line.operator()
-        matrix[:size, :size] += game.image.gram(self.weights)
+        matrix[:size, :size] += game.image.gram(self.weights, game.room)
         self.Q = None
         if game.Q is not None:
             self.Q = block_diag(game.Q, np.eye(self.p))
             matrix = self.Q.T @ matrix @ self.Q
-        self.newton = _Factored(matrix, game.room(len(matrix)), point.residual())
+        self.newton = _Factored(matrix, game.room, point.residual())
         a = np.concatenate([game.adjoint(self.weights), np.zeros(self.p)])
         t = np.concatenate([np.zeros(size), np.ones(self.p)])
         self.F = self._reduced(np.column_stack([a, t]))
@@ -585,15 +582,16 @@ class _Factored:
         If no ridge helps.
     """
 
-    def __init__(self, matrix: Floats, room: Floats, residual: float) -> None:
+    def __init__(self, matrix: Floats, room: Room, residual: float) -> None:
         self.matrix, self.residual = matrix, residual
         self.diagonal = np.diag(matrix).copy()
         every = np.arange(len(matrix))
         for ridge in RIDGES:
             # In Fortran order the transpose is free.
-            room[:] = matrix.T
-            room[every, every] += ridge * self.diagonal
-            self.factor, failed = lapack.dpotrf(room, lower=1, clean=0, overwrite_a=1)
+            raised = room.array("factor", *matrix.shape).T
+            raised[:] = matrix.T
+            raised[every, every] += ridge * self.diagonal
+            self.factor, failed = lapack.dpotrf(raised, lower=1, clean=0, overwrite_a=1)
             if failed == 0:
                 return
             log.debug("ridge %.0e is too small", ridge)

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .coordinates import coordinates_of
-from .images import Floats, Map
+from .images import Floats, Map, Room
 from .norm_program import NormProgram, NormSolution, conclude_norm
 from .settings import Settings
 from .step_length import longest_step
@@ -81,10 +81,10 @@ def solve_quadratic(program: NormProgram, settings: Settings) -> NormSolution:
     own = coordinates_of(program.image, program.norm)
     image: Map = program.image if own is None else own
     point = primal = dual = _start(image)
-    widths, iteration = [math.inf], 0
+    widths, iteration, room = [math.inf], 0, Room()
     for iteration in range(1, (settings.max_iterations or ITERATIONS) + 1):
         try:
-            point = _advance(image, point)
+            point = _advance(image, point, room)
         except np.linalg.LinAlgError:
             break
         primal = max(primal, point, key=_Point.lower)
@@ -121,10 +121,10 @@ def _start(image: Map) -> _Point:
     return _Point(V.ravel(), gamma, margins - gamma, lam, V.ravel())
 
 
-def _advance(image: Map, point: _Point) -> _Point:
+def _advance(image: Map, point: _Point, room: Room) -> _Point:
     """Predict, correct, and step."""
     weights = point.lam / point.s
-    matrix = image.gram(weights)
+    matrix = image.gram(weights, room)
     matrix[np.arange(len(matrix)), np.arange(len(matrix))] += 1
     factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     a = image.adjoint(weights).ravel()

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from .arrays import matmul
-from .images import Floats, GatedRows, Map, RelativeMargins, Rows, dense_rows, sum_zero_basis
+from .images import Floats, GatedRows, Map, RelativeMargins, Room, Rows, dense_rows, sum_zero_basis
 from .norms import Norm
 
 __all__ = ["ClassCoordinates", "Coordinates", "coordinates_of"]
@@ -132,10 +132,10 @@ class ClassCoordinates:
         stack = own.reshape(self.classes.shape[1], len(self.inputs), -1)
         return np.asarray(np.swapaxes(stack, 0, 1).reshape(self.shape))
 
-    def gram(self, weights: Floats) -> Floats:
+    def gram(self, weights: Floats, room: Room | None = None) -> Floats:
         """Matrix `A' diag(weights) A` on coordinates."""
         sum_zero = self.classes.shape[1] < len(self.classes)
-        return self.image.gram(weights, self.features, sum_zero=sum_zero)
+        return self.image.gram(weights, room, features=self.features, sum_zero=sum_zero)
 
     def gram_of_margins(self, P: Floats, Z: Floats) -> Floats:
         """Matrix (m, m) `A O A'` of the operator `O(dC) = (P dM Z + Z dM P)_12` of `balls.Line`.
@@ -235,9 +235,9 @@ class InputCoordinates:
         """Coordinates of multipliers."""
         return self.rows.adjoint(lam)
 
-    def gram(self, weights: Floats) -> Floats:
+    def gram(self, weights: Floats, room: Room | None = None) -> Floats:
         """Matrix `A' diag(weights) A` on coordinates."""
-        return self.rows.gram(weights)
+        return self.rows.gram(weights, room)
 
     def dense(self) -> Floats:
         """Matrix (m, size) of the map."""

@@ -15,9 +15,31 @@ from .checks import require_array, require_count, require_finite, require_shape
 from .design import GatedDesign
 from .programs import MaxMarginProgram
 
-__all__ = ["GatedRows", "Image", "Map", "RelativeMargins", "Rows", "dense_rows", "sum_zero_basis"]
+__all__ = [
+    "GatedRows",
+    "Image",
+    "Map",
+    "RelativeMargins",
+    "Room",
+    "Rows",
+    "dense_rows",
+    "sum_zero_basis",
+]
 
 Floats = NDArray[np.float64]
+
+
+class Room:
+    """Arrays that a solver writes anew at every iteration: new memory costs as much as the work."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Floats] = {}
+
+    def array(self, name: str, *shape: int) -> Floats:
+        """Return the array of a name, with whatever it held."""
+        if name not in self._held or self._held[name].shape != shape:
+            self._held[name] = np.empty(shape)
+        return self._held[name]
 
 
 class Map(Protocol):
@@ -37,8 +59,8 @@ class Map(Protocol):
     def adjoint(self, lam: Floats) -> Floats:
         """Coefficients `A' lam` of multipliers (m,)."""
 
-    def gram(self, weights: Floats) -> Floats:
-        """Matrix (size, size) `A' diag(weights) A`."""
+    def gram(self, weights: Floats, room: Room | None = None) -> Floats:
+        """Matrix (size, size) `A' diag(weights) A`; in `room`, until that is used again."""
 
 
 class Image(Map, Protocol):
@@ -124,7 +146,7 @@ class Rows:
         """Coefficients `sum_i lam[i] matrix[i]`."""
         return (lam @ self.flat).reshape(self.shape)
 
-    def gram(self, weights: Floats) -> Floats:
+    def gram(self, weights: Floats, room: Room | None = None) -> Floats:
         """Matrix `A' diag(weights) A`."""
         return (self.flat * weights[:, None]).T @ self.flat
 
@@ -181,7 +203,7 @@ class GatedRows:
         """Coefficients of multipliers (n,)."""
         return np.asarray(self.program.dual_blocks(lam)).reshape(self.shape)
 
-    def gram(self, weights: Floats) -> Floats:
+    def gram(self, weights: Floats, room: Room | None = None) -> Floats:
         """Matrix `A' diag(weights) A`."""
         rows = dense_rows(self)
         return (rows * weights[:, None]).T @ rows
@@ -364,7 +386,12 @@ class RelativeMargins:
         return np.swapaxes(units, 1, 2).reshape(self.shape)
 
     def gram(
-        self, weights: Floats, features: Floats | None = None, *, sum_zero: bool = False
+        self,
+        weights: Floats,
+        room: Room | None = None,
+        *,
+        features: Floats | None = None,
+        sum_zero: bool = False,
     ) -> Floats:
         """Matrix `A' diag(weights) A`: n K products of rows of X, and no matrix of margins.
 
@@ -377,14 +404,15 @@ class RelativeMargins:
         features, width, K = features.reshape(n, -1), H * D, self.n_classes
         w = self.other * self.pairs(weights)
         # Between two classes: of either's rows, weighed by their pairs with the other. Symmetric.
-        parts = np.empty((K, width, K, width))
+        room = Room() if room is None else room
+        parts = room.array("parts", K, width, K, width)
         for own in range(K):
             here = np.flatnonzero(self.labels == own)
             _weigh(features[here], w[here], parts[own])
         each, k = np.arange(K), K - 1 if sum_zero else K
         # A pair adds as much, other sign, on the diagonal of both classes.
         diagonal = self.other * (parts.sum(axis=0).swapaxes(0, 1) + parts.sum(axis=2))
-        kept, matrix = parts[:k, :, :k], np.empty((k, width, k, width))
+        kept, matrix = parts[:k, :, :k], room.array("matrix", k, width, k, width)
         np.add(kept, kept.transpose(2, 3, 0, 1), out=matrix)
         matrix[each[:k], :, each[:k]] += diagonal[:k]
         if sum_zero:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from .._doors import door
+from .._doors import door, result
 from .._kinds import anything, count, tolerance
 from .._solve import ArrayLike, RelativeMargins
 from ..data.arrays import Floats
@@ -38,6 +38,7 @@ SHARE = 1e-10
 _UNIT = 2.0**-52
 
 
+@result()
 @dataclass(frozen=True, eq=False)
 class SignLayerBounds:
     """Bounds of the least product of two layers' largest entries, at smallest relative margin 1.
@@ -57,6 +58,13 @@ class SignLayerBounds:
         Sign matrices of which the best coefficients are made.
     dual : (n, K) array
         Multipliers of relative margins, of sum 1, that prove the lower bound.
+
+    Examples
+    --------
+    >>> found = ib.limits.sign_layer_bounds(np.eye(3), [0, 1, 2], width=6)
+    >>> product = np.abs(found.first).max() * np.abs(found.last).max()
+    >>> bool(product == found.upper), found.first.shape, found.last.shape
+    (True, (6, 3), (3, 6))
     """
 
     lower: float

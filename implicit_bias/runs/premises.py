@@ -137,8 +137,9 @@ LINEAR_METHODS = Premise(
 STEEPEST = Premise(
     name="limit in the trainer's norm",
     text="a trainer that descends in another norm has the limit of that norm, which stands beside "
-    "it: margins of linear predictors go to the largest (Fan, Schmidt and Thrampoulidis; Adam "
-    "without its constant: Zhang, Zou and Cao; of Lion it is measured); of more layers directions "
+    "it: margins of linear predictors go to the largest (Fan, Schmidt and Thrampoulidis, of steps "
+    "like t^(-1/2); of sizes measured in every step by a line of this project; Adam without its "
+    "constant: Zhang, Zou and Cao; of Lion it is measured); of more layers directions "
     "go to KKT points in the layers' norms, for smooth networks and falling steps (Gronich and "
     "Vardi), and the program of the global optimum is this project's own",
     known="cannot be checked",

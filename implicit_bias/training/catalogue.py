@@ -90,7 +90,12 @@ class Trainer:
 
 
 def _steepest(
-    below: WeightNorm, last: WeightNorm, *, takes_momentum: bool = False, own_momentum: float = 0.0
+    below: WeightNorm,
+    last: WeightNorm,
+    *,
+    takes_momentum: bool = False,
+    own_momentum: float = 0.0,
+    steps: int = 20000,
 ) -> Trainer:
     """Return a method of normalised steps, of rates that it finds or is given."""
     return Trainer(
@@ -102,7 +107,7 @@ def _steepest(
         # What is there at the start goes no sooner than weights grow, which is slow.
         init_scale=0.1,
         decays=("decoupled",),
-        steps=(20000,),
+        steps=(steps,),
     )
 
 
@@ -125,7 +130,8 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
         "dual": Trainer(degree=1),
         "annealed": Trainer(degree=None, steps=(2000,)),
         "smoothed": Trainer(degree=None, kinks=True, steps=(12000,)),
-        "sign": _steepest("linf", "linf", takes_momentum=True),
+        # All entries turn at once between samples, and only short steps get on.
+        "sign": _steepest("linf", "linf", takes_momentum=True, steps=150_000),
         "spectral": _steepest("spectral", "spectral", takes_momentum=True),
         "coordinate": _steepest("l1", "l1", takes_momentum=True),
         "signum": _steepest("linf", "linf", own_momentum=0.9),

@@ -88,6 +88,13 @@ class ClosureNetwork(NetworkStack):
         with torch.enable_grad():
             return margins[None]
 
+    def looked_at(self, batch: GatedData) -> Tensor:
+        """Return the margins (1, n) at weights that will not stay, which `margins` are not."""
+        before = self.margins
+        found = self.scores(batch).detach()
+        self.margins = before
+        return found
+
     @torch.no_grad()
     def check_degree(self) -> None:
         """Check that doubled weights have 2^degree times the margins, if there is a degree.

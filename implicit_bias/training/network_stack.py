@@ -85,6 +85,11 @@ class NetworkStack:
                 scores = self.scores(batch)
         return scores
 
+    @torch.no_grad()
+    def looked_at(self, batch: GatedData) -> Tensor:
+        """Return the scores (B, n) at weights that will not stay, without a graph."""
+        return self.scores(batch).detach()
+
     def sample_gradients(self, scores: Tensor, coefficients: Tensor) -> list[Tensor]:
         """Return gradients (k, ...) of combinations of scores in the first network's weights.
 

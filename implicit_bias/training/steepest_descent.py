@@ -18,8 +18,9 @@ from .._solve import Norm, NormName
 from .batched import per_network
 from .data import GatedData
 from .decay import shrink
-from .margins import n_margins, score_gradient
+from .margins import are_classes, n_margins, score_gradient
 from .network_stack import NetworkStack, Rate
+from .objectives import smoothed_loss
 from .steepest_steps import as_matrices, dual_norms, newton_schulz, norms_of, steepest
 from .stepper import log_loss_gradient
 
@@ -38,6 +39,14 @@ CHANGE_AT_MOST, USUAL, WEIGHTS_OF = 0.3, 20000, 1 / 3
 # Steps of runs with decay whose end is known: the share of 1 / lam, which weights come to, that the
 # largest are, and the factor by which they fall after a quarter of the run.
 OF_LARGEST, SETTLED = 0.01, 1e-4
+# Steps along one gradient, of a size that is measured: the share of the step that would be best of
+# a quadratic, in a network of one layer and of several, after how many steps it has halved its
+# fourth power, and the change of a margin that no step exceeds. Predictors of 60 digits and of 427
+# tables are at 0.94 and 0.88 of the largest margin in the largest entry after 20,000 steps with a
+# share of 0.6, at 0.90 and 0.70 with 0.2: what is missing is length. Behind frozen ReLU gates, 500
+# digits, it is 0.89 with 0.3, 0.90 with 0.15, 0.89 with 0.08: units turn to and fro.
+SHARE, SHARE_OF_LAYERS = 0.6, 0.13
+SHARE_HOLDS, AT_MOST = 20000, 1.0
 # Samples of which the first rate knows the gradients.
 PROBES = 16
 # Decay of Adam's averages. At 0.999, as it is shipped, the second lags behind gradients that fall,
@@ -68,7 +77,7 @@ class NormalisedSteps:
     :math:`\gamma S - C \sum \eta_t^2 / 2`, so that the margin per norm is at least
     :math:`\gamma (1 - O(T^{-1/2}))`: the same limit by the same proof as with steps like
     :math:`t^{-1/2}`, and a longer way in as many steps. Steps along one gradient alone, without
-    momentum, turn to and fro too much for that behind gates, and keep the other sizes.
+    momentum, measure their sizes (`SteepestDescent`).
 
     With decay lam weights end at sizes of :math:`1/\lambda`. Where the number of steps is known and
     no rate is given, steps are a hundredth of that for a quarter of the run, and then fall
@@ -117,6 +126,11 @@ class NormalisedSteps:
         """Take one step; `rate` is c, or None where it is found."""
         if rate is None and not bool(self.state["first"].all()):
             self.state["first"] = self._first_rates(batch)
+        self._move(batch, rate)
+        self.state["steps"] = self.state["steps"] + 1
+
+    def _move(self, batch: GatedData, rate: Rate) -> None:
+        """Change the weights by the step."""
         log_loss, gradients = log_loss_gradient(self._stack, batch, self._kind)
         directions = self._directions(log_loss, gradients)
         share = self._share(float(self.state["steps"]), ends=rate is None)
@@ -128,7 +142,6 @@ class NormalisedSteps:
                 weight.sub_(direction * per_network(size, weight))
             else:
                 weight.sub_(direction, alpha=size)
-        self.state["steps"] = self.state["steps"] + 1
 
     def settle(self) -> None:
         """Leave the weights as they are; see `Stepper`."""
@@ -183,6 +196,20 @@ class SteepestDescent(NormalisedSteps):
 
     with the gradient of the loss for :math:`\nabla_t`.
 
+    Without momentum, with neither rate nor decay given, sizes are those of the loss itself. Along
+    the step U margins change at rates :math:`u_n`, which a look ahead at the size of the last step
+    measures. With p the share of every margin in the gradient of log(loss),
+
+    .. math:: \eta_t = \min\Big(\kappa_t \frac{\sum p_n u_n}{\sum p_n u_n^2},
+              \frac{1}{\max |u_n|}\Big), \qquad \kappa_t = \kappa \, (1 + t / 20000)^{-1/4},
+
+    :math:`\kappa` 0.6 for one layer and 0.13 for several. Of a linear predictor and the
+    exponential loss, :math:`e^{-z} \le 1 - z + z^2` for :math:`|z| \le 1` makes the logarithm of
+    the loss fall by at least :math:`(1 - \kappa_t) \eta_t \gamma`. Sizes have no bound but those
+    of the data below :math:`\kappa_t`, so that their sum is infinite, the share
+    :math:`\kappa_t` goes to 0, and the margin per norm to the largest :math:`\gamma`. Of the
+    logistic loss the same holds once it is near its tail; of more layers nothing is proved.
+
     Parameters
     ----------
     stack, kind, norms
@@ -205,10 +232,32 @@ class SteepestDescent(NormalisedSteps):
     ) -> None:
         super().__init__(stack, kind, norms, momentum, n_steps, weight_decay)
         self._polar = polar
+        self._measures = not momentum and not weight_decay
+        if self._measures:
+            self.state["size"] = torch.zeros_like(self.state["first"])
         if momentum:
             self.state["scale"] = torch.full_like(self.state["first"], -math.inf)
             for i, weight in enumerate(stack.weights):
                 self.state[f"average.{i}"] = torch.zeros_like(weight)
+
+    def _move(self, batch: GatedData, rate: Rate) -> None:
+        if rate is not None or not self._measures:
+            super()._move(batch, rate)
+            return
+        stack, state = self._stack, self.state
+        scores = stack.scores(batch)
+        known = scores.detach()
+        loss = smoothed_loss(known, batch.y, self._kind)
+        directions = self._directions(loss.log_loss, stack.vjp(scores, loss.score_gradient))
+        trial = torch.where(state["size"] > 0, state["size"], state["first"])
+        _go(stack, directions, trial)
+        changes = (stack.looked_at(batch) - known).double() / per_network(trial, known)
+        share = (SHARE if self._degree == 1 else SHARE_OF_LAYERS) * (
+            1 + float(state["steps"]) / SHARE_HOLDS
+        ) ** -(1 / 4)
+        size = _measured_size(loss.score_gradient.double(), changes, batch.y, share).cpu()
+        _go(stack, directions, size - trial)
+        state["size"] = size
 
     def _directions(self, log_loss: Tensor, gradients: list[Tensor]) -> list[Tensor]:
         if self._momentum:
@@ -320,6 +369,37 @@ class AdamDescent(NormalisedSteps):
             moved = average * per_network(factor, average)
             directions.append(torch.where(size > 0, moved / torch.where(size > 0, size, 1.0), 0.0))
         return directions
+
+
+def _go(stack: NetworkStack, directions: list[Tensor], sizes: Tensor) -> None:
+    """Change the weights by the directions (B, ...), to go against, times sizes (B,)."""
+    for weight, direction in zip(stack.weights, directions, strict=True):
+        weight.sub_(direction * per_network(sizes, weight))
+
+
+def _measured_size(gradient: Tensor, changes: Tensor, y: Tensor, share: float) -> Tensor:
+    """Return the sizes (B,) of steps of which margins change at known rates.
+
+    Parameters
+    ----------
+    gradient : (B, n) or (B, n, K) tensor
+        Of log(loss) in the scores.
+    changes : (B, n) or (B, n, K) tensor
+        Of the scores, by a step of size 1.
+    y : (n,) or (n, K) tensor
+    share : float
+        kappa.
+    """
+    if are_classes(y):  # a margin a pair; its weight is the gradient in the other class's score
+        changes = (changes * y).sum(-1, keepdim=True) - changes
+        weights, rates = (gradient * (1 - y)).flatten(1), changes.flatten(1)
+    else:
+        weights, rates = gradient.abs(), changes * y
+    slope, curvature = (weights * rates).sum(1), (weights * rates.square()).sum(1)
+    largest = rates.abs().amax(1)
+    moves = (slope > 0) & (curvature > 0)
+    best = share * slope / torch.where(moves, curvature, 1.0)
+    return torch.where(moves, torch.minimum(best, AT_MOST / largest), 0.0)
 
 
 def _averaged(

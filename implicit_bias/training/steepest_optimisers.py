@@ -26,8 +26,10 @@ class SteepestDescent(MarginOptimizer):
     .. math:: m_t = \beta m_{t-1} + \nabla_t, \qquad
               W \leftarrow W - \eta_t \arg\max_{N(U) \le 1} \langle m_t, U \rangle
 
-    in steps that fall like :math:`t^{-1/2}` after the first thousand (at three layers and more a
-    little faster: see `TrainingSettings`). "linf" gives sign descent, with momentum Signum;
+    without momentum in steps whose size every step measures by another call of the closure: a
+    falling share of what a quadratic along it would ask for. With momentum or `lr` they fall like
+    :math:`t^{-1/2}` after the first thousand (at three layers and more a little faster: see
+    `TrainingSettings`). "linf" gives sign descent, with momentum Signum;
     "spectral" the descent of Muon, with exact polar factors; "l1" coordinate descent; "l2"
     normalised gradient descent of every layer by itself.
 
@@ -44,7 +46,8 @@ class SteepestDescent(MarginOptimizer):
     degree : int, optional
         Degree of homogeneity of the margins in these weights, by which steps are chosen; 1 without.
     lr : float, optional
-        Size of the first step, in the norm; by default one that changes no margin by much.
+        Size of the first step, in the norm; by default one that is measured, or changes no margin
+        by much.
     momentum : float
         beta in [0, 1).
     polar : {"exact", "newton-schulz"}

@@ -683,14 +683,3 @@ def test_local_limits_of_deep_networks_on_digits() -> None:
     lazy = example("deep", "lazy")
     assert 0.45 < lazy.departure_weight_drift < 0.55  # "half of its norm"
     says(page, f"gains {lazy.departure_kernel_ratio:.1f} times the margin per weight moved")
-
-
-def test_how_far_steps_in_other_norms_come() -> None:
-    ratios = {
-        trainer: [example("steps_in_norms", f"{model}, {trainer}").margin_ratio
-                  for model in ("frelu", "gln")]
-        for trainer in ("sign", "spectral", "adam")
-    }  # fmt: skip
-    sign, spectral, adam = (f"{min(x):.2f} to {max(x):.2f}" for x in ratios.values())
-    says("norms-of-optimisers.md", f"`sign` comes to {sign} of its margin in 20,000 steps, "
-         f"`spectral` to {spectral}, where `adam` comes to {adam}")  # fmt: skip

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from experiments import own_norms
+from implicit_bias.training import TRAINERS
 from tests.pages import ROOT, held, lines, said
 
 DATA = ("mnist", "digits")
@@ -167,6 +169,19 @@ def test_what_batches_and_constants_change_of_optimisers() -> None:
             row.change,
             *(f"{one:.3f}" for one in (row.linf, row.l2, row.spectral)),
         ]
+        assert_has("norms-of-optimisers.md", line)
+
+
+def test_every_trainer_comes_near_the_largest_margin_in_its_own_norm() -> None:
+    frame, names = rows("own_norms"), own_norms.TRAINERS.split(",")
+    assert (frame.margin_ratio >= 0.95).all() and (frame.certified_ratio <= 1).all()
+    for name in names:
+        assert set(frame[frame.trainer == name].steps) == set(TRAINERS[name].steps)
+    for model, data in own_norms.COMMANDS:
+        here = frame[(frame.model == model) & (frame.data == data)].set_index("trainer")
+        line = [f"{model}, {here.n_train.iloc[0]} {data}",
+                *(f"{here.margin_ratio[name]:.3f}" for name in names),
+                f"{here.seconds.iloc[0]:.0f}"]  # fmt: skip
         assert_has("norms-of-optimisers.md", line)
 
 

@@ -22,6 +22,8 @@ from solvers import (
     solve,
     solve_norm,
 )
+from solvers.balls import LEAST, MOST, Cone, bordered, centred, linearised
+from solvers.coordinates import coordinates_of
 
 # Least norms under 16 equalities and 24 rows, of eight contexts and six tokens.
 TOKENS = {
@@ -235,3 +237,88 @@ def test_memory_refuses_coefficients_that_do_not_fit(monkeypatch) -> None:
     image = RelativeMargins(np.ones((2, 400)), np.array([0, 1]), 2)
     with pytest.raises(ValueError, match="the interior point's matrices of 800 coefficients"):
         solve_norm(NormProgram(image, Norm.of("linf")))
+
+
+@pytest.mark.parametrize("gates", [False, True])
+def test_matrices_of_classes_are_those_of_margins_multiplied_out(gates) -> None:
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(20, 6)), rng.integers(0, 3, 20)
+    Z = (X @ rng.normal(size=(6, 3)) > 0).astype(float) if gates else None
+    image = RelativeMargins(X, labels, 4, Z)  # a class without samples
+    norm = Norm.of("sum-nuclear" if gates else "nuclear")
+    found = coordinates_of(image, norm)
+    k, q = found.shape[-2:]
+    rows = found.dense()
+    weights = rng.uniform(size=image.n_rows)
+    assert found.gram(weights) == pytest.approx((rows.T * weights) @ rows)
+    # The operator dC -> (P dM Z + Z dM P)_12, a unit at a time.
+    P, Z = rng.normal(size=(2, len(rows[0]) // (k * q), k + q, k + q))
+    P, Z = P + np.swapaxes(P, 1, 2), Z + np.swapaxes(Z, 1, 2)
+    stack = rows.reshape(len(rows), len(P), k, q)
+    dM = np.zeros((*stack.shape[:2], k + q, k + q))
+    dM[..., :k, k:], dM[..., k:, :k] = stack, np.swapaxes(stack, 2, 3)
+    pushed = (P @ dM @ Z + Z @ dM @ P)[..., :k, k:].reshape(rows.shape)
+    assert found.gram_of_margins(P, Z) == pytest.approx(rows @ pushed.T)
+
+
+def a_cone(p: int, q: int) -> Cone:
+    """A radius and multipliers of two blocks, both positive definite."""
+    rng = np.random.default_rng(p + q)
+    C = rng.normal(size=(2, p, q))
+    C *= 0.9 / np.linalg.svd(C, compute_uv=False).max()
+    Z = rng.normal(size=(2, p + q, p + q))
+    Z = Z @ np.swapaxes(Z, 1, 2)
+    return Cone(C, 1.0, (Z + Z[:, ::-1, ::-1]) / 2 if p == q == 1 else Z)
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 1), (1, 3), (3, 2), (2, 5)])
+def test_a_linearised_cone_is_its_equation_to_first_order(p, q) -> None:
+    cone, step = a_cone(p, q), a_cone(p, q)
+    line, target = linearised(cone), np.swapaxes(step.Z, 1, 2)
+    M, Z, dM = cone.M, cone.Z, step.M
+    assert line.P == pytest.approx(np.linalg.inv(M))
+    product = line.P @ dM @ Z
+    dZ = line.multiplier_step(dM, target)
+    assert Z + dZ + (product + np.swapaxes(product, 1, 2)) / 2 == pytest.approx(target)
+    flat = step.C.reshape(2, -1, 1)
+    zero = bordered(step.C, 0.0)
+    pushed = (line.P @ zero @ Z + Z @ zero @ line.P)[:, :p, p:]
+    assert line.pushed(step.C) == pytest.approx(pushed)
+    assert line.operator() @ flat == pytest.approx(pushed.reshape(flat.shape))
+    assert line.inverse() @ (line.operator() @ flat) == pytest.approx(flat)
+    turned = (line.P @ Z + Z @ line.P)[:, :p, p:]
+    assert line.radial()[0] == pytest.approx(turned)
+    assert line.radial()[1] == pytest.approx(np.trace(line.P @ Z, axis1=1, axis2=2).sum())
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 1), (3, 2), (2, 5)])
+def test_the_longest_step_in_a_cone_reaches_its_boundary(p, q) -> None:
+    cone, other = a_cone(p, q), a_cone(p, q + 1 if p > 1 else q)
+    step = Cone(-5 * cone.C, -0.5, other.Z[:, : p + q, : p + q] - 40 * cone.Z)
+    of_M, of_Z = linearised(cone).longest(step)
+    assert np.linalg.eigvalsh(cone.M + of_M * step.M).min() == pytest.approx(0, abs=1e-12)
+    assert np.linalg.eigvalsh(cone.Z + of_Z * step.Z).min() == pytest.approx(0, abs=1e-10)
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 1), (2, 5)])
+def test_centring_brings_the_products_of_a_step_within_bounds(p, q) -> None:
+    cone = a_cone(p, q)
+    line, mu = linearised(cone), 0.05
+    # With no step in M the products are those of M and Z, and Z takes up all of what is added.
+    still = Cone(np.zeros_like(cone.C), 0.0, np.zeros_like(cone.Z))
+    Z = cone.Z + line.centring(still, (1.0, 1.0), mu)
+    before, after = (np.linalg.eigvals(cone.M @ one).real for one in (cone.Z, Z))
+    low, high = before < LEAST * mu, before > MOST * mu
+    assert low.any() or high.any()
+    assert after.min() >= LEAST * mu * (1 - 1e-9)
+    assert np.sort(after) == pytest.approx(np.sort(before + centred(before, mu)))
+    assert (centred(before, mu)[high] >= -MOST * mu).all()
+
+
+def test_a_cone_that_rounding_left_is_refused() -> None:
+    cone = a_cone(1, 1)
+    for off in (replace(cone, t=0.5), replace(cone, Z=-cone.Z)):
+        with pytest.raises(np.linalg.LinAlgError, match="not positive"):
+            linearised(off)
+    with pytest.raises(np.linalg.LinAlgError, match="not positive"):
+        linearised(replace(a_cone(2, 5), t=0.5))

@@ -133,6 +133,91 @@ def test_linear_predictors_go_to_the_largest_margin_in_the_norm_of_the_trainer(t
     assert 0.96 < ratio <= 1 + 1e-9
 
 
+def largest_in_the_largest_entry(inputs: Array, y: Array) -> float:
+    """Largest margin of vectors in [-1, 1], by a linear program."""
+    A = y[:, None] * inputs
+    n_inputs = inputs.shape[1]
+    found = linprog(
+        -np.eye(n_inputs + 1)[-1],
+        A_ub=np.column_stack([-A, np.ones(len(A))]),
+        b_ub=np.zeros(len(A)),
+        bounds=[(-1, 1)] * n_inputs + [(None, None)],
+    )
+    return float(-found.fun)
+
+
+@pytest.mark.parametrize(("measured", "least", "most"), [(True, 0.9, 1.0), (False, -1.0, 0.5)])
+def test_signs_of_inputs_with_a_common_part_need_sizes_that_are_measured(
+    measured, least, most
+) -> None:
+    """All entries turn with the balance of the labels, and steps that fall go to and fro."""
+    y = np.where(np.arange(12) % 2, 1.0, -1.0)
+    inputs = np.random.default_rng(0).normal(size=(12, 16)) + 4
+    rate = None if measured else 0.3 / float(np.abs(inputs).sum(1).max())
+    network = DeepLinear(16, init_scale=0.1)
+    settings = TrainingSettings(trainer="sign", schedule=((2500, rate),))
+    trajectory = train(network, inputs, y, settings=settings)
+    size = float(network.zeta().detach().abs().max())
+    ratio = float(trajectory.smallest_margin[-1]) / size
+    assert least < ratio / largest_in_the_largest_entry(inputs, y) <= most
+
+
+def test_measured_sizes_are_those_of_the_formula_and_lower_the_loss_as_promised() -> None:
+    """The exponential loss falls by (1 - kappa) times the size times the slope, at the least."""
+    w = torch.nn.Parameter(torch.from_numpy(0.1 * X[0]))
+    optimiser = optim.SteepestDescent([w], norm="linf", n_samples=N, degree=1, loss="exponential")
+    A = Y[:, None] * X
+    sizes = []
+    for t in range(40):
+        before = w.detach().numpy().copy()
+        p = np.exp(-A @ before)
+        loss = p.mean()
+        p /= p.sum()
+        step = np.sign(p @ A)
+        rates, kappa = A @ step, 0.6 * (1 + t / 20000) ** -0.25
+        size = min(kappa * (p @ rates) / (p @ rates**2), 1 / np.abs(rates).max())
+        margins = optimiser.step(lambda: margins_of(w))
+        np.testing.assert_allclose(w.detach().numpy(), before + size * step, rtol=1e-9)
+        np.testing.assert_allclose(margins.numpy(), A @ before, rtol=1e-12)  # before the step
+        fall = np.log(loss) - np.log(np.exp(-A @ w.detach().numpy()).mean())
+        assert fall >= (1 - kappa) * size * (p @ rates)
+        sizes.append(size)
+    assert max(sizes) > 2 * min(sizes)
+
+
+def test_measured_sizes_of_classes_weigh_every_pair() -> None:
+    """Beside the same rows of margins f_y - f_k under the exponential loss of each."""
+    labels = np.arange(N) % 3
+    network = DeepLinear(D, n_outputs=3, random_state=1)
+    B = network.zeta().detach().numpy().copy()
+    settings = TrainingSettings(trainer="sign", loss="exponential", schedule=((15, None),))
+    train(network, X, np.eye(3)[labels], settings=settings)
+    for t in range(15):
+        scores = X @ B.T
+        margins = scores[np.arange(N), labels][:, None] - scores
+        wrong = np.arange(3) != labels[:, None]
+        p = np.where(wrong, np.exp(-margins), 0.0)
+        p /= p.sum()
+        weights = p * -1.0
+        weights[np.arange(N), labels] = p.sum(1)
+        step = np.sign(weights.T @ X)
+        moved = X @ step.T
+        rates = np.where(wrong, moved[np.arange(N), labels][:, None] - moved, 0.0)
+        kappa = 0.6 * (1 + t / 20000) ** -0.25
+        best = kappa * (p * rates).sum() / (p * rates**2).sum()
+        B += min(best, 1 / np.abs(rates).max()) * step
+    np.testing.assert_allclose(network.zeta().detach().numpy(), B, rtol=1e-8)
+
+
+def test_a_gradient_of_0_leaves_weights_where_they_are() -> None:
+    """Two equal inputs of both labels, at equal scores: nothing is steepest."""
+    w, y = torch.nn.Parameter(torch.zeros(2).double()), torch.tensor([1.0, -1.0]).double()
+    optimiser = optim.SteepestDescent([w], norm="linf", n_samples=2, degree=1)
+    for _ in range(3):
+        optimiser.step(lambda: y * (torch.ones(2, 2).double() @ w))
+    assert w.tolist() == [0.0, 0.0]
+
+
 def test_lion_takes_the_steps_of_its_own_two_lines() -> None:
     network = DeepLinear(D, random_state=1)
     w, m = network.zeta().detach().numpy().copy(), np.zeros(D)
