@@ -95,7 +95,7 @@ def _check_names(model: str, grid: Grid, fixed: Mapping[str, Any]) -> None:
         if name in USER_DATA:
             raise TypeError(f"`{name}` is not swept: give one, beside the grid, or sweep each")
         if name not in known:
-            raise TypeError(no_such_option(name, name, model, takers(MODELS)))
+            raise TypeError(f"`grid`: {no_such_option(name, name, model, takers(MODELS))}")
 
 
 class _Ready(Exception):
