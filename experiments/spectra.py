@@ -265,7 +265,7 @@ def machine() -> str:
     "--depth", "depths", type=int, multiple=True, default=(2, 4, 6, 8, 12, 16, 20),
     show_default=True,
 )  # fmt: skip
-@sizes({"trained": 0}, draws=(2, 11), trained=(1, 5))
+@sizes({"trained": 0}, draws=(2, 11), trained=(0, 5))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(
     widths: tuple[int, ...], depths: tuple[int, ...], draws: int, trained: int, out: Path

@@ -11,7 +11,8 @@ References
 ----------
 C. Helmberg, F. Rendl, R. Vanderbei, H. Wolkowicz, "An interior-point method for semidefinite
 programming", 1996 (the direction); S. Mehrotra, "On the implementation of a primal-dual interior
-point method", 1992 (predictor and corrector).
+point method", 1992 (predictor and corrector); J. Gondzio, "Multiple centrality corrections in a
+primal-dual method for linear programming", 1996.
 """
 
 from __future__ import annotations

@@ -142,6 +142,7 @@ def check_network(module: torch.nn.Module, X: Inputs, gates: Inputs | None = Non
     Examples
     --------
     >>> import torch
+    >>> _ = torch.manual_seed(0)  # of few units all may be closed, and the scores constant
     >>> linear = torch.nn.Linear
     >>> net = torch.nn.Sequential(linear(2, 3, bias=False), torch.nn.ReLU(), linear(3, 1))
     >>> found = ib.check_network(net, [[1.0, 2.0], [3.0, -1.0]])

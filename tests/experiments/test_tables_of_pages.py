@@ -521,6 +521,9 @@ def test_the_seconds_of_programs_in_every_norm(norm) -> None:
     ours = [cell(n, "interior-point") for n in (120, 500, 5000)]
     peers = ("highs", "cvxpy:CLARABEL", "cvxpy:SCS", "liblinear")
     assert_has("norms.md", [norm, *ours, *(cell(500, peer) for peer in peers)])
+    if norm != "l2":
+        units = table.loc[(norm, 500, "interior-point")].l2_units
+        assert f"{norm} {units:.1f}" in said("norms.md")
 
 
 def test_spectra_behind_random_gates() -> None:
