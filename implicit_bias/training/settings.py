@@ -74,9 +74,9 @@ class TrainingSettings:
         after the first thousand. Those that the trainer chooses are without momentum a share of
         what a quadratic along the step would ask for, measured in every step, 0.6 of one layer
         (0.3 of several outputs) and 0.13 of several at the start, which falls like t^(-1/4)
-        after 20000; with momentum they are equal for half of the run and then fall to 0, in size like the root of 1 / steps. With decay
-        they are a hundredth of 1 / lam for a quarter of the run and then fall geometrically by
-        1e-4.
+        after 20000; with momentum they are equal for half of the run and then fall to 0, in size
+        like the root of 1 / steps. With decay they are a hundredth of 1 / lam for a quarter of the
+        run and then fall geometrically by 1e-4.
     momentum : float
         Momentum in [0, 1) of "constant", "normalised", "sign", "spectral" and "coordinate".
     weight_decay : float
