@@ -103,6 +103,8 @@ class NormalisedSteps:
     ----------
     state : dict of tensors
         "steps" taken, "first" rates (B,), 0 until they are known, and what a subclass remembers.
+    begun : bool
+        Whether this object has seen to its first rates.
     """
 
     def __init__(
@@ -120,13 +122,18 @@ class NormalisedSteps:
         self._n_steps = n_steps if momentum or weight_decay else None
         self._degree: int = getattr(stack.networks[0], "degree", None) or 1
         self._change = CHANGE if self._degree == 1 else CHANGE_OF_LAYERS
-        zero = torch.zeros((), dtype=torch.float64)
-        self.state = {"steps": zero, "first": zero.new_zeros(len(stack.weights[0]))}
+        zero, weight = torch.zeros((), dtype=torch.float64), stack.weights[0]
+        first = zero.new_zeros(len(weight), device=weight.device)
+        self.state = {"steps": zero, "first": first}
+        self.begun = False
 
     def step(self, batch: GatedData, rate: Rate) -> None:
         """Take one step; `rate` is c, or None where it is found."""
-        if rate is None and not bool(self.state["first"].all()):
-            self.state["first"] = self._first_rates(batch)
+        if rate is None and not self.begun:
+            # Once: a device would be asked at every step.
+            if not bool(self.state["first"].all()):
+                self.state["first"] = self._first_rates(batch)
+            self.begun = True
         self._move(batch, rate)
         self.state["steps"] = self.state["steps"] + 1
 
@@ -171,9 +178,9 @@ class NormalisedSteps:
         pairs = torch.from_numpy(some).to(scores.device)
         for chosen in score_gradient(scores.detach()[0], batch.y, pairs):
             gradients = stack.vjp(scores, chosen.expand_as(scores), keep=True)
-            largest = torch.maximum(largest, self._over_layers(dual_norms, gradients).sum(0).cpu())
+            largest = torch.maximum(largest, self._over_layers(dual_norms, gradients).sum(0))
             scores = stack.rescored(scores, batch)
-        sizes = self._over_layers(norms_of, stack.weights).amax(0).cpu()
+        sizes = self._over_layers(norms_of, stack.weights).amax(0)
         degree = self._degree
         slope = largest / sizes ** (degree - 1)  # L times the largest margin of weights of size 1
         change, steady = self._change, float(STEADY)
@@ -257,7 +264,7 @@ class SteepestDescent(NormalisedSteps):
         share = SHARE_OF_CLASSES if are_classes(batch.y) else SHARE
         share = share if self._degree == 1 else SHARE_OF_LAYERS
         share *= (1 + float(state["steps"]) / SHARE_HOLDS) ** -(1 / 4)
-        size = _measured_size(loss.score_gradient.double(), changes, batch.y, share).cpu()
+        size = _measured_size(loss.score_gradient.double(), changes, batch.y, share)
         _go(stack, directions, size - trial)
         state["size"] = size
 
@@ -309,7 +316,7 @@ class LionDescent(NormalisedSteps):
         sums = _averaged(self.state, "average", log_loss, gradients, second)
         # m_t is 1 - second of the sum, from which m_{t-1} follows, all over exp(scale).
         earlier = first * (1 - second) / second
-        now = torch.exp(log_loss.cpu() - self.state["scale"]) * (1 - first - earlier)
+        now = torch.exp(log_loss - self.state["scale"]) * (1 - first - earlier)
         return [
             torch.sign(earlier * total + per_network(now, gradient) * gradient)
             for total, gradient in zip(sums, gradients, strict=True)
@@ -418,8 +425,8 @@ def _averaged(
     logarithm of the larger of what was there and what comes: neither under- nor overflows.
     """
     before, now = state[scale] + math.log(decay) if decay else state[scale] - math.inf, log_size
-    common = torch.maximum(before, now.cpu())
-    kept, added = torch.exp(before - common), torch.exp(now.cpu() - common)
+    common = torch.maximum(before, now)
+    kept, added = torch.exp(before - common), torch.exp(now - common)
     sums = []
     for i, value in enumerate(values):
         old = state[f"{name}.{i}"]
