@@ -44,6 +44,8 @@ __all__ = ["MarginLimit", "MulticlassLimit", "solve_multiclass_svm"]
 
 # A pair supports if its multiplier over the largest exceeds its slack, margins in their own units.
 _CLOSE = 1e-9
+# Share of the largest unit's norm at which an interior point leaves units that are 0.
+LIVE = 1e-6
 
 
 @result()
@@ -109,16 +111,24 @@ class MulticlassLimit(MaxMarginResult):
 
     @property
     def unit_norms(self) -> DenseArray:
-        """The norm of all coefficients together (1,): what a network is measured by as a whole."""
-        xp = array_namespace(self.zeta)
-        whole = [self.norm_of(self.zeta)]
-        found: DenseArray = xp.asarray(whole, dtype=xp.float64, device=self.zeta.device)
+        """Norms (H,) whose sum is least, of every unit; (1,), of all coefficients, without units.
+
+        A network behind gates is measured unit by unit, any other as a whole.
+        """
+        xp, norm, every = array_namespace(self.zeta), Norm.of(self.norm), _host(self.zeta)
+        if norm.over == "sum" and norm.blocks == "units":
+            sizes = [Norm(norm.inside).value(unit) for unit in every]
+        else:
+            sizes = [norm.value(every)]
+        found: DenseArray = xp.asarray(sizes, dtype=xp.float64, device=self.zeta.device)
         return found
 
     @property
     def live(self) -> DenseArray:
-        """(1,) booleans: whether there are coefficients that are not 0."""
-        return self.unit_norms > 0
+        """(H,) booleans: units whose norm is above a millionth of the largest."""
+        norms = self.unit_norms
+        found: DenseArray = norms > LIVE * array_namespace(norms).max(norms)
+        return found
 
     @door()
     def norm_of(self, zeta: ArrayLike) -> float:
@@ -198,7 +208,7 @@ class MulticlassLimit(MaxMarginResult):
             )
         solution = conclude_norm(
             program,
-            _matrices(np.asarray(to_numpy(self.zeta))),
+            _host(self.zeta),
             np.asarray(to_numpy(self.dual))[_image(program).wrong],
             tol=self.tol,
             iterations=self.iterations,
@@ -392,6 +402,11 @@ def _shape(program: NormProgram, n_contexts: int | None) -> tuple[int, ...]:
     """Return the shape of coefficients as the limit has them: contexts have an axis."""
     shape = program.image.shape
     return shape if n_contexts is None else (*shape[:2], n_contexts, shape[2] // n_contexts)
+
+
+def _host(zeta: Any) -> Any:
+    """Return coefficients in NumPy, as the norm takes them."""
+    return _matrices(np.asarray(to_numpy(zeta), dtype=np.float64))
 
 
 def _matrices(zeta: Any) -> Any:

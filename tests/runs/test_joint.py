@@ -73,6 +73,21 @@ def test_the_limit_of_a_linear_predictor_is_the_textbook_s_program(reports) -> N
     assert reports["deep-linear"].limit.objective == pytest.approx(nuclear, rel=1e-5)
 
 
+def test_units_of_the_limit_have_the_norms_of_the_network_s(reports) -> None:
+    for name in ("frelu", "gln"):
+        limit, network = reports[name].limit, reports[name].network
+        H = len(limit.zeta)
+        values = np.linalg.svd(limit.zeta.reshape(H, K, -1), compute_uv=False)
+        assert limit.unit_norms == pytest.approx(values.sum(1), rel=1e-9)
+        assert limit.unit_norms.sum() == pytest.approx(limit.objective, rel=1e-6)
+        assert limit.live.tolist() == (limit.unit_norms > 1e-3).tolist()
+        norms = network.unit_norms().detach().numpy()
+        shares = limit.unit_norms / limit.unit_norms.sum()
+        assert norms / norms.sum() == pytest.approx(shares, abs=0.01)
+    whole = reports["linear"].limit
+    assert whole.unit_norms == pytest.approx([whole.objective], rel=1e-6) and whole.live.all()
+
+
 def test_gates_of_the_limit_are_those_of_the_network(reports) -> None:
     for name in ("frelu", "gln"):
         report = reports[name]
