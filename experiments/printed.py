@@ -41,7 +41,7 @@ def wrong_groups(
     n_units = train.required_gates.shape[1]
     design = replace(program.design, group=np.arange(n_contexts * n_units) % n_units)
     solution = solve_program(replace(program, design=design))
-    if solution.status.severity > ib.Status.INACCURATE.severity:
+    if not solution.certificate.proves_separability():
         return solution, np.full(len(held_out.y), np.nan)
     new = one_hot(held_out.required_gates, n_contexts)
     return solution, np.asarray(np.einsum("nj,nd,jd->n", new, held_out.X, solution.primal))
@@ -66,7 +66,7 @@ def wrong_norm(
     form = sum(part / (square + RIDGE) for square, part in parts.items())
     z, new = (one_hot(sample.required_gates, n_contexts) for sample in (train, held_out))
     limit = ib.solve_kernel_svm((train.X @ train.X.T) * (z @ form @ z.T), train.y)
-    if limit.status.severity > ib.Status.INACCURATE.severity:
+    if not limit.certificate.proves_separability():
         return limit, np.full(len(held_out.y), np.nan)
     return limit, np.asarray(limit.predictor((held_out.X @ train.X.T) * (new @ form @ z.T)))
 

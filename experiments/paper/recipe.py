@@ -72,8 +72,8 @@ def _points(
     lost = cell["cutoffs"] == "median"
     compared = forgotten(report.network, gating, train, held_out) if lost else trained
     l2 = ib.solve_gln_l2_svm(train.X, train.y, train.required_gates, n_contexts=cell["contexts"])
-    none = l2.status.severity > ib.Status.INACCURATE.severity
-    predicted = trained * np.nan if none else l2.predictor(held_out.X, held_out.gates)
+    found = l2.certificate.proves_separability()
+    predicted = l2.predictor(held_out.X, held_out.gates) if found else trained * np.nan
     beside: dict[str, Any] = {"svm-l2": (l2, np.asarray(predicted), trained)}
     for name, solve in (("svm-gln-printed", wrong_groups), ("svm-l2-printed", wrong_norm)):
         beside[name] = (*solve(train, held_out, cell["contexts"]), compared)
@@ -83,11 +83,11 @@ def _points(
             "program": name,
             "status": answer.status.name,
             "gap": answer.certificate.gap,
-            "error_program": _error(found, held_out),
+            "error_program": _error(scored, held_out),
             "error_network": error,
-            "inconsistency": np.nan if np.isnan(found).any() else 1 - agreement(network, found),
+            "inconsistency": np.nan if np.isnan(scored).any() else 1 - agreement(network, scored),
         }
-        for name, (answer, found, network) in beside.items()
+        for name, (answer, scored, network) in beside.items()
     ]
     return cell, pd.concat([right, pd.DataFrame(points, columns=list(COLUMNS))], ignore_index=True)
 

@@ -20,6 +20,7 @@ from ..limits.predictors import (
     LinearPredictor,
     MulticlassPredictor,
     Predictor,
+    unit_matrices,
 )
 from ..limits.result import ReadOnlyResult
 from .arguments import coefficients_of
@@ -143,8 +144,7 @@ class FitLimit(ReadOnlyResult):
     def size(self) -> float:
         """Norm of the coefficients; the l2 norm for "ridge", the largest entry for "adamw"."""
         name = {"ridge": "l2", "adamw": "linf"}.get(self.norm, self.norm)
-        units = self.zeta.reshape(*self.zeta.shape[:2], -1) if self.zeta.ndim == 4 else self.zeta
-        return float(Norm.of(name).value(units))  # type: ignore[arg-type]
+        return float(Norm.of(name).value(unit_matrices(self.zeta)))  # type: ignore[arg-type]
 
     @property
     def predictor(self) -> DecisionFunction:

@@ -36,7 +36,7 @@ from ..data.arrays import Floats
 from .formulation import Solving, chosen
 from .joint_margin import JointMargin, class_labels, class_matrix
 from .limit import Limit
-from .predictors import MulticlassPredictor
+from .predictors import MulticlassPredictor, unit_matrices
 from .result import MaxMarginResult
 from .split import WAY_OUT, SplitLimit, solve_split
 
@@ -152,7 +152,7 @@ class MulticlassLimit(MaxMarginResult):
                 f"`zeta` must have the shape of the limit's, {tuple(self.zeta.shape)}, got "
                 f"{given.shape}"
             )
-        return Norm.of(self.norm).value(_matrices(given))
+        return Norm.of(self.norm).value(unit_matrices(given))
 
     @property
     def is_unique(self) -> bool:
@@ -233,7 +233,8 @@ class MulticlassLimit(MaxMarginResult):
             return "its arrays are not of one number of samples and classes"
         if not all(np.all(np.isfinite(one)) for one in (self.zeta, self.dual, self.margins)):
             return "an array is not finite"
-        margin, above = float(self.margins.min()), Norm.of(self.norm).value(_matrices(self.zeta))
+        margin = float(self.margins.min())
+        above = Norm.of(self.norm).value(unit_matrices(self.zeta))
         supported = (
             margin > 0
             and self.dual.min() >= 0
@@ -406,12 +407,7 @@ def _shape(program: NormProgram, n_contexts: int | None) -> tuple[int, ...]:
 
 def _host(zeta: Any) -> Any:
     """Return coefficients in NumPy, as the norm takes them."""
-    return _matrices(np.asarray(to_numpy(zeta), dtype=np.float64))
-
-
-def _matrices(zeta: Any) -> Any:
-    """Return coefficients as the norm takes them: of contexts one matrix (K, C D) a unit."""
-    return zeta.reshape((*zeta.shape[:2], -1)) if zeta.ndim == 4 else zeta
+    return unit_matrices(np.asarray(to_numpy(zeta), dtype=np.float64))
 
 
 def _read(

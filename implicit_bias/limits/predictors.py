@@ -34,6 +34,7 @@ __all__ = [
     "LinearPredictor",
     "MulticlassPredictor",
     "Predictor",
+    "unit_matrices",
 ]
 
 # Rows and gates of a block of the design: at most 32 MiB of gates. Of thousands of columns few rows
@@ -108,6 +109,11 @@ class LinearPredictor(DecisionFunction):
         inputs = np.asarray(to_numpy(X), dtype=np.float64)
         require_columns("X", inputs, self.zeta.shape[-1])
         return np.asarray(inputs @ self.zeta.T)
+
+
+def unit_matrices(zeta: Any) -> Any:
+    """Return coefficients of K scores as norms take them: contexts in matrices (K, C D)."""
+    return zeta.reshape((*zeta.shape[:2], -1)) if zeta.ndim == 4 else zeta
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,12 +39,9 @@ def frelu(options: FReLUOptions) -> Parts:
         from ...networks.copied import CopiedUnits
         from ...networks.frelu import FReLU
 
-        n_inputs, n_gates, copies = (
-            sample.X.shape[1],
-            sample.required_gates.shape[1],
-            n_outputs(sample),
-        )
-        units = FReLU(n_inputs, n_gates * copies, n_outputs=copies, **start(options, seed))
+        n_inputs, copies = sample.X.shape[1], n_outputs(sample)
+        n_units = sample.required_gates.shape[1] * copies
+        units = FReLU(n_inputs, n_units, n_outputs=copies, **start(options, seed))
         return CopiedUnits(units, copies)
 
     size = f"{options.hidden_units} unit{'s' * (options.hidden_units != 1)}"
