@@ -61,6 +61,7 @@ class _PlainChoices(TypedDict, total=False):
 
     batch_size: int | None
     beta: float
+    checkpoints: int
     constant: bool | None
     contexts: int | None
     cutoffs: Literal["median", "random", "axes"]
@@ -230,6 +231,7 @@ class GridOptions(TypedDict, total=False):
 
     batch_size: Values[int | None] | str
     beta: Values[float]
+    checkpoints: Values[int] | str
     classes: Values[Literal["two", "all", "joint"]]
     constant: Values[bool | None]
     contexts: Values[int | None] | str

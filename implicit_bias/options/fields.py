@@ -260,6 +260,12 @@ class ScheduleOptions(DeviceOptions):
     batch_size: int | None = option(
         None, "Samples of a step; 0 is the full batch.", least=0, unset="by trainer"
     )
+    checkpoints: int = option(
+        40,
+        "Steps at which the network is measured, at most: the first, the last, and between them "
+        "by equal factors.",
+        least=2,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

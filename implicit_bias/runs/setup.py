@@ -242,6 +242,7 @@ def training_settings(
         momentum=getattr(options, "momentum", 0.0),
         weight_decay=getattr(options, "weight_decay", 0.0),
         decay="decoupled" if getattr(options, "decoupled", False) else "coupled",
+        n_checkpoints=options.checkpoints,
         random_state=seeds.batches,
     )
 

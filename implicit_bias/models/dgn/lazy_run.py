@@ -156,6 +156,7 @@ def _train_scaled(
         loss="squared",
         batch_size=0,
         schedule=((n_steps, rate * n / scale**2),),
+        n_checkpoints=setup.settings.n_checkpoints,
         random_state=setup.seeds.batches,
     )
     index = setup.options.output_scales.index(scale) + 1

@@ -291,7 +291,11 @@ def _train_gates(
     setup: SampleSetup, network: DLGN, parts: tuple[tuple[float, int], ...]
 ) -> GateTraining:
     # Not homogeneous, so that trainers for margins do not take it; this one finds its own steps.
-    settings = TrainingSettings(trainer="momentum", loss=setup.options.loss)
+    settings = TrainingSettings(
+        trainer="momentum",
+        loss=setup.options.loss,
+        n_checkpoints=setup.settings.n_checkpoints,
+    )
     names = {index: GATES_RUN.format(index) for index in range(len(parts))}
     return train_gates(
         network,

@@ -204,7 +204,11 @@ def _after(setup: SampleSetup, freeze_at: int) -> TrainingSettings | None:
     if trainer == SAME or left == 0:
         return None
     return TrainingSettings(
-        trainer=trainer, loss=setup.settings.loss, batch_size=0, schedule=((left, None),)
+        trainer=trainer,
+        loss=setup.settings.loss,
+        batch_size=0,
+        schedule=((left, None),),
+        n_checkpoints=setup.settings.n_checkpoints,
     )
 
 
