@@ -13,7 +13,7 @@ import pandas as pd
 import implicit_bias as ib
 
 from .figures import AS_PRINTED, draw
-from .points import points_of, published_points
+from .points import of_figure, points_of, published_points
 from .recipe import CELL, recipe_points
 from .settings import FIGURES, RECIPE, recipe_grid, sweeps_of
 
@@ -51,17 +51,15 @@ def main(
     given: dict[str, Any] = (
         {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
     )
-    tables = []
-    if figure.of == "gln":
-        grid = recipe_grid(figure, full=full)
-        path = folder / data / "recipe.csv"
-        try:
-            for cell in recipe_points(grid, {**given, **RECIPE}, path, jobs=jobs):
-                click.echo(cell, err=True)
-        except KeyboardInterrupt:
-            click.echo(f"interrupted: {path} has the networks that were trained", err=True)
-            raise SystemExit(130) from None
-        tables.append(_of_grid(pd.read_csv(path), grid, printed=printed))
+    grid = recipe_grid(figure, full=full)
+    path = folder / data / "recipe.csv"
+    try:
+        for cell in recipe_points(grid, {**given, **RECIPE}, path, jobs=jobs):
+            click.echo(cell, err=True)
+    except KeyboardInterrupt:
+        click.echo(f"interrupted: {path} has the networks that were trained", err=True)
+        raise SystemExit(130) from None
+    tables = [of_figure(_of_grid(pd.read_csv(path), grid, printed=printed), figure)]
     for part in sweeps_of(figure, full=full):
         cells, where = ib.sweeps.product(part.grid), folder / data / part.name
         done = ib.sweep(
@@ -76,7 +74,7 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     stem = out / f"paper_{name.replace('-', '_')}_{data}"
     points.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.6g")
-    published = published_points(figure.of)
+    published = pd.concat(of_figure(published_points(of), figure) for of in ("gln", "relu"))
     draw(figure, points, published, data=SAID[data]).savefig(stem.with_suffix(".png"), dpi=130)
     keys = ["program", "trainer", "contexts", "hidden_units"]
     said = ["error_program", "error_network", "inconsistency"]

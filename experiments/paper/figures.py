@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
 
-from implicit_bias.drawing import BLUE, GREEN, ORANGE, VERMILLION, Row, compose
+from implicit_bias.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION, Row, compose
 
-from .settings import PUBLISHED, Figure
+from .settings import AT_MOST, PUBLISHED, Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,17 +19,26 @@ if TYPE_CHECKING:
 
 __all__ = ["AS_PRINTED", "draw"]
 
+# A row of panels has these programs; the deep network is beside the ReLU networks alone.
 COLORS: Mapping[str, str] = {
     "svm-gln": BLUE, "svm-l2": VERMILLION, "shallow": GREEN,
     "svm-hl": BLUE, "svm-lc": GREEN, "svm-rc": VERMILLION, "gates-only": ORANGE,
 }  # fmt: skip
+NETWORK: Final = "network"
 # Of programs with the errors of the published ones.
 AS_PRINTED = "-printed"
 PERCENT = 100.0
+# A network of this error was thrown off by its steps: it would hide the others.
+AT_CHANCE = 0.4
+SIZES = ["n_train", "hidden_units", "contexts"]
+SETTING = ["program", *SIZES, "cutoffs", "momentum", "trainer"]
+MEASURED = ["error_program", "error_network", "inconsistency"]
 
 
 def draw(figure: Figure, ours: pd.DataFrame, published: pd.DataFrame, *, data: str) -> Picture:
-    """Draw a figure.
+    """Draw a figure: errors, labels that differ and the best of all sizes; then errors by size.
+
+    Points are means over seeds with their deviations.
 
     Parameters
     ----------
@@ -38,86 +48,171 @@ def draw(figure: Figure, ours: pd.DataFrame, published: pd.DataFrame, *, data: s
     data : str
         Of our points; those of the paper are of MNIST's training images.
     """
-    rows = []
+    published = published[~(published["hidden_units"] > AT_MOST)]
+    thrown_off = ours["error_network"] > AT_CHANCE
+    n_off = len(ours[thrown_off].drop_duplicates([*SIZES, "seed", "cutoffs", "momentum"]))
+    rows, by_size = [], []
+    with_errors = bool(ours["program"].str.endswith(AS_PRINTED).any())
     for choice in figure.choices:
-        mine, theirs = (_chosen(one, figure.by, choice) for one in (ours, published))
-        rows.append(Row(4, lambda axes, a=mine, b=theirs, c=choice: _panels(axes, a, b, c), 3.6))  # type: ignore[misc]
-    head = f"{figure.title}. Filled: {data}; hollow: as published; crosses: brought to the limit"
-    if ours["program"].str.endswith(AS_PRINTED).any():
-        head += ";\nsquares, dashed: programs and comparison with the errors of the published ones"
-    return compose(rows, title=head)
+        mine, theirs = (_chosen(one, figure.by, choice) for one in (ours[~thrown_off], published))
+        head = str(choice) if isinstance(choice, str) else f"momentum {choice}"
+        for errata in (False, True) if with_errors else (False,):
+            shown = _with_errors(mine) if errata else mine
+            title = f"{head}: programs as printed, with their errors" if errata else head
+            rows.append(Row(3, partial(_panels, figure, shown, theirs, title), 3.4))
+        for contexts in figure.contexts:
+            title = head if contexts is None else f"{head}, {contexts} contexts"
+            same = [
+                one[one["contexts"].isna() if contexts is None else one["contexts"] == contexts]
+                for one in (mine, theirs)
+            ]
+            by_size.append(Row(3, partial(_by_size, *same, title), 2.8))
+    head = (
+        f"{figure.title}. Filled: {data}; hollow, dotted: as published; crosses: networks brought "
+        "to the limit.\nMeans over seeds with their deviations"
+    )
+    if n_off:
+        head += f"; {n_off} network that was thrown off and stays at chance is left out"
+    return compose([*rows, *by_size], title=head)
 
 
 def _chosen(points: pd.DataFrame, by: str, choice: object) -> pd.DataFrame:
     """Return the points of one row of panels: what has no such choice is in every row."""
     own = points[by].to_numpy(dtype=object)
-    free = points[by].isna() | (points["trainer"] != PUBLISHED) if by == "momentum" else False
-    return points[(own == choice) | free]
+    free = (points["trainer"] != PUBLISHED) | points["contexts"].notna()
+    return points[(own == choice) | (free if by == "momentum" else points[by].isna())]
 
 
-def _panels(axes: list[Axes], ours: pd.DataFrame, published: pd.DataFrame, choice: object) -> None:
-    errors, labels, best, sizes = axes
-    for name, color in COLORS.items():
-        mine, theirs = (one[one["program"] == name] for one in (ours, published))
-        same = ours[ours["program"] == name + AS_PRINTED]
-        for points, style in _styles(mine, theirs, same, color):
-            x = PERCENT * points["error_network"]
-            errors.plot(x, PERCENT * points["error_program"], **style)
-            labels.plot(x, PERCENT * points["inconsistency"], **style)
-        if len(mine) or len(theirs):
-            errors.plot([], [], "o", color=color, markersize=4, label=name)
-        lines = {":": theirs, "--": same, "-": mine}
-        _by(best, lines, color, "n_train", best=True)
-        if name != "shallow":
-            two = {style: one[one["contexts"].isna() | (one["contexts"] == 2)]
-                   for style, one in lines.items()}  # fmt: skip
-            _by(sizes, two, color, "hidden_units")
-    span = np.array(errors.get_xlim())
-    errors.plot(span, span, color="0.6", linewidth=0.8, zorder=0)
-    p = span / PERCENT
-    labels.plot(span, PERCENT * 2 * p * (1 - p), color="0.6", linewidth=0.8, label="2 p (1 - p)")
-    errors.set(xlabel="error of the network, %", ylabel="error of the program, %")
-    labels.set(xlabel="error of the network, %", ylabel="labels that differ, %")
-    best.set(xlabel="training samples", ylabel="least error of the program, %", xscale="log")
-    sizes.set(xlabel="hidden units (2 contexts)", ylabel="error of the program, %", xscale="log")
-    errors.set_title(str(choice) if isinstance(choice, str) else f"momentum {choice}")
-    errors.legend(fontsize="x-small", frameon=False)
-    labels.legend(fontsize="x-small", frameon=False)
+def _with_errors(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the programs with the errors of the published ones, under the names of the others."""
+    found = points[points["program"].str.endswith(AS_PRINTED)]
+    return found.assign(program=found["program"].str.removesuffix(AS_PRINTED))
 
 
-def _styles(
-    mine: pd.DataFrame, theirs: pd.DataFrame, same: pd.DataFrame, color: str
-) -> list[tuple[pd.DataFrame, dict]]:  # type: ignore[type-arg]
-    recipe = mine["trainer"] == PUBLISHED
-    shared = {"linestyle": "none", "color": color, "markersize": 4}
-    return [
-        (theirs, shared | {"marker": "o", "markerfacecolor": "none", "alpha": 0.5}),
-        (same, shared | {"marker": "s", "alpha": 0.7}),
-        (mine[recipe], shared | {"marker": "o"}),
-        (mine[~recipe], shared | {"marker": "x"}),
-    ]
+def _means(points: pd.DataFrame) -> pd.DataFrame:
+    """Return a row a setting: means over seeds, and deviations of the same names with "_std"."""
+    known = points.dropna(subset=["error_program"])
+    groups = known.groupby(SETTING, dropna=False)[MEASURED]
+    return groups.mean().join(groups.std().fillna(0.0).add_suffix("_std")).reset_index()
 
 
-def _by(
-    ax: Axes, lines: Mapping[str, pd.DataFrame], color: str, column: str, *, best: bool = False
+def _networks(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the means of networks alone, whether or not a program beside them has a solution."""
+    once = points.drop_duplicates([*SETTING[1:], "seed"])
+    return _means(once.assign(program=NETWORK, error_program=once["error_network"]))
+
+
+def _panels(
+    figure: Figure, ours: pd.DataFrame, published: pd.DataFrame, title: str, axes: list[Axes]
 ) -> None:
-    """Draw mean errors, or least ones over sizes, with their spread over seeds."""
-    for style, points in lines.items():
-        known = points.dropna(subset=["error_program"])
-        if known.empty:
-            continue
-        if best:
-            settings = ["n_train", "hidden_units", "contexts"]
-            means = known.groupby(settings, dropna=False)["error_program"].mean()
-            shown = means.groupby("n_train").min()
-            spread = 0.0 * shown
-        else:
-            groups = known.groupby(["n_train", column])["error_program"]
-            # The least number of samples, which small and full sweeps share.
-            least = known["n_train"].min()
-            shown, spread = groups.mean().loc[least], groups.std().fillna(0.0).loc[least]
-        ax.errorbar(
-            shown.index, PERCENT * shown, PERCENT * spread, color=color, linestyle=style,
-            marker="s" if style == "--" else "o", markersize=4,
-            markerfacecolor="none" if style == ":" else color,
-        )  # fmt: skip
+    errors, labels, best = axes
+    mine, theirs = _means(ours), _means(published)
+    recipe = (mine["trainer"] == PUBLISHED) | mine["trainer"].isna()
+    for name in _programs(figure, mine, theirs):
+        for points, style in (
+            (theirs, {"marker": "o", "markerfacecolor": "none", "alpha": 0.45}),
+            (mine[recipe], {"marker": "o"}),
+            (mine[~recipe], {"marker": "x"}),
+        ):
+            own = points[points["program"] == name]
+            _scatter(errors, own, "error_program", name, style)
+            _scatter(labels, own, "inconsistency", name, style)
+        errors.plot([], [], "o", color=COLORS[name], markersize=4, label=name)
+    p = np.linspace(0.0, errors.get_xlim()[1] / PERCENT, 50)
+    for ax, grey, label in ((errors, p, "equal"), (labels, 2 * p * (1 - p), "2 p (1 - p)")):
+        ax.plot(PERCENT * p, PERCENT * grey, color=GREY, linewidth=0.8, zorder=0, label=label)
+    for ax, label in ((errors, "error of the program, %"), (labels, "labels that differ, %")):
+        ax.set(xlabel="error of the network, %", ylabel=label, xlim=(0.0, PERCENT * p[-1]))
+        ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+        ax.legend(fontsize="x-small", frameon=False)
+    for points, dash in ((published, ":"), (ours, "-")):
+        for label, color, shown in _best(figure, points):
+            _line(best, shown, color, dash, label)
+    _finish(best, "training samples", "least error, %")
+    errors.set_title(title, loc="left", fontsize="medium")
+
+
+def _programs(figure: Figure, *tables: pd.DataFrame) -> list[str]:
+    """Return the programs of a figure that a table has points of."""
+    known = set().union(*(one["program"] for one in tables))
+    return [name for name in COLORS if name in known and name not in figure.beside]
+
+
+def _scatter(
+    ax: Axes, points: pd.DataFrame, column: str, name: str, style: Mapping[str, Any]
+) -> None:
+    known = points.dropna(subset=["error_network", column])
+    if known.empty:
+        return
+    x, y = (PERCENT * known[one] for one in ("error_network", column))
+    bars = (PERCENT * known[f"{one}_std"] for one in ("error_network", column))
+    ax.errorbar(
+        x, y, *reversed(list(bars)), color=COLORS[name], linestyle="none", markersize=4,
+        elinewidth=0.5, **style,
+    )  # fmt: skip
+
+
+def _best(figure: Figure, points: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Yield label, colour and least mean errors by the number of samples, with deviations."""
+    points = points[(points["trainer"] == PUBLISHED) | points["trainer"].isna()]
+    means = _means(points)
+    for name in _programs(figure, means):
+        yield name, COLORS[name], _least(means[means["program"] == name])
+    for name in figure.beside:
+        yield f"deep GLN, {name}", GREY, _least(means[means["program"] == name])
+    own = points[~points["program"].isin(figure.beside)]
+    shallow = own["program"] == "shallow"
+    yield NETWORK, BLACK, _least(_networks(own[~shallow]))
+    if shallow.any():
+        yield "shallow network", GREY, _least(_networks(own[shallow]))
+
+
+def _least(means: pd.DataFrame) -> pd.DataFrame:
+    known = means.dropna(subset=["error_program"])
+    least = known.loc[known.groupby("n_train")["error_program"].idxmin()]
+    return least.set_index("n_train")[["error_program", "error_program_std"]]
+
+
+def _by_size(ours: pd.DataFrame, published: pd.DataFrame, title: str, axes: list[Axes]) -> None:
+    """Draw errors of programs and networks over hidden units, a panel a number of samples."""
+    mine, theirs = (one[one["program"] != "shallow"] for one in (ours, published))
+    for ax, n in zip(axes, sorted(published["n_train"].unique()), strict=True):
+        for points, style in ((theirs, ":"), (mine, "-")):
+            here = points[points["n_train"] == n]
+            limit = here["trainer"] != PUBLISHED
+            means = _means(here[~limit])
+            for name, color in COLORS.items():
+                for printed, dash in (("", style), (AS_PRINTED, "--")):
+                    own = means[means["program"] == name + printed]
+                    label = f"{name}, as printed" if printed else name
+                    _line(ax, own.set_index("hidden_units"), color, dash, label)
+            networks = _networks(here[~limit]).set_index("hidden_units")
+            _line(ax, networks, BLACK, style, NETWORK)
+            near = _networks(here[limit]).set_index("hidden_units")
+            _line(ax, near, GREY, "-", "network, to the limit", marker="x")
+        _finish(ax, "hidden units", "error, %")
+        ax.set_title(f"{title}, {n:.0f} samples", loc="left", fontsize="medium")
+
+
+def _line(
+    ax: Axes, shown: pd.DataFrame, color: str, style: str, label: str, *, marker: str = "o"
+) -> None:
+    """Draw the errors of means over the index, with their deviations as bars."""
+    shown = shown[["error_program", "error_program_std"]].dropna()
+    if shown.empty:
+        return
+    values, bars = (PERCENT * shown[name] for name in shown)
+    ax.errorbar(
+        shown.index, values, bars, color=color, linestyle=style, marker=marker, markersize=4,
+        markerfacecolor="none" if style == ":" else color, elinewidth=0.7,
+        label="_" if style == ":" else label,
+    )  # fmt: skip
+
+
+def _finish(ax: Axes, x: str, y: str) -> None:
+    ax.set(xlabel=x, ylabel=y, xscale="log")
+    ticks = np.unique([one for line in ax.lines for one in np.asarray(line.get_xdata(), float)])
+    ax.set_xticks(ticks, [f"{one:.0f}" for one in ticks])
+    ax.set_xticks([], minor=True)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(fontsize="x-small", frameon=False, handlelength=3)

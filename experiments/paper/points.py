@@ -8,7 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["COLUMNS", "KEY", "PUBLISHED", "points_of", "published_points"]
+from .settings import BESIDE, Figure
+
+__all__ = ["COLUMNS", "KEY", "PUBLISHED", "of_figure", "points_of", "published_points"]
 
 PUBLISHED = Path(__file__).parents[1] / "published" / "lippl_2022"
 # Of a point: which network and program, then what was found of them.
@@ -81,3 +83,16 @@ def published_points(of: str) -> pd.DataFrame:
         inconsistency=1 - table["agreement_with_gd"],
     )
     return found.reindex(columns=list(COLUMNS))
+
+
+def of_figure(points: pd.DataFrame, figure: Figure) -> pd.DataFrame:
+    """Return the points that a figure shows: those of its own networks, and of those beside them.
+
+    Beside ReLU networks stand gated linear ones that are no larger.
+    """
+    gln = points["contexts"].notna()
+    if figure.of == "gln":
+        return points[gln]
+    beside = points["program"].isin(figure.beside) & (points["hidden_units"] <= BESIDE)
+    no_larger = (points["contexts"] == 2) & (points["cutoffs"] == "median")
+    return points[~gln | (beside & no_larger)]

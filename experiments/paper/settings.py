@@ -6,7 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-__all__ = ["FIGURES", "PUBLISHED", "RECIPE", "Figure", "Sweep", "recipe_grid", "sweeps_of"]
+__all__ = [
+    "AT_MOST",
+    "BESIDE",
+    "FIGURES",
+    "PUBLISHED",
+    "RECIPE",
+    "Figure",
+    "Sweep",
+    "recipe_grid",
+    "sweeps_of",
+]
 
 # The published recipe, and what brings the same network to its limit. A row of a sweep needs the
 # last checkpoint alone; the distances of all of them cost as much as the steps.
@@ -50,20 +60,31 @@ class Figure:
         The option that its rows of panels differ in.
     choices : tuple
         Its value in each of them.
+    contexts : tuple
+        Numbers of contexts whose errors are drawn by size; None for ReLU networks.
+    beside : tuple of str
+        Programs of other networks, of which the best alone is shown.
     """
 
     title: str
     of: str
     by: str
     choices: tuple[Any, ...]
+    contexts: tuple[int | None, ...]
+    beside: tuple[str, ...] = ()
 
 
 FIGURES: Mapping[str, Figure] = {
-    "gln-2": Figure("figure 2: gated linear networks", "gln", "cutoffs", ("median",)),
-    "relu-3": Figure("figure 3: ReLU networks", "relu", "momentum", (0.9,)),
-    "gln-4": Figure("figure 4: gated linear networks, all", "gln", "cutoffs", ("median", "random")),
-    "relu-5": Figure("figure 5: ReLU networks, all", "relu", "momentum", (0.0, 0.9)),
+    "gln-2": Figure("Figure 2: gated linear networks", "gln", "cutoffs", ("median",), (2,)),
+    "relu-3": Figure("Figure 3: ReLU networks", "relu", "momentum", (0.9,), (None,), ("svm-gln",)),
+    "gln-4": Figure(
+        "Figure 4: gated linear networks, all", "gln", "cutoffs", ("median", "random"), (2, 4)
+    ),
+    "relu-5": Figure("Figure 5: ReLU networks, all", "relu", "momentum", (0.0, 0.9), (None,)),
 }
+# Hidden units of the networks in print, and of the deep gated linear networks, of two contexts,
+# that stand beside ReLU networks: more have more parameters than these.
+AT_MOST, BESIDE = 100, 50
 SMALL: Mapping[str, Any] = {"hidden_units": [10, 20, 50], "n_train": [500], "seed": [1]}
 FULL: Mapping[str, Any] = {
     "hidden_units": [10, 20, 50, 100], "n_train": [500, 1000, 2000], "seed": [1, 2, 3],
@@ -71,8 +92,15 @@ FULL: Mapping[str, Any] = {
 
 
 def recipe_grid(figure: Figure, *, full: bool) -> Mapping[str, Any]:
-    """Return the networks by the published recipe that a figure of gated linear networks needs."""
-    return {**(FULL if full else SMALL), "contexts": [2, 4], figure.by: list(figure.choices)}
+    """Return the gated linear networks by the published recipe that a figure needs.
+
+    Of a figure of ReLU networks: those that are no larger, with the usual cutoffs.
+    """
+    sizes = FULL if full else SMALL
+    if figure.of == "gln":
+        return {**sizes, "contexts": [2, 4], figure.by: list(figure.choices)}
+    units = [one for one in sizes["hidden_units"] if one <= BESIDE]
+    return {**sizes, "hidden_units": units, "contexts": [2], "cutoffs": ["median"]}
 
 
 def sweeps_of(figure: Figure, *, full: bool) -> Iterator[Sweep]:

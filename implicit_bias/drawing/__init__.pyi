@@ -18,8 +18,10 @@ from .folds import plot_surface as plot_surface
 from .map_rows import gating_lines as gating_lines
 from .map_rows import map_row as map_row
 from .map_rows import plane_snapshots as plane_snapshots
+from .palette import BLACK as BLACK
 from .palette import BLUE as BLUE
 from .palette import GREEN as GREEN
+from .palette import GREY as GREY
 from .palette import ORANGE as ORANGE
 from .palette import VERMILLION as VERMILLION
 from .runs import plot_agreement as plot_agreement

@@ -42,6 +42,7 @@ SMALL = {
 OTHER = {
     "batch_size": "7",
     "beta": "2",
+    "checkpoints": "2",
     "classes": "all",
     "constant": "",
     "contexts": "4",
@@ -124,6 +125,9 @@ NEEDS = {
     ("heads", "trainer"): "--share 1",
 }
 
+# Their runs keep no trajectory in a file; what they tell of it is in the results.
+UNSEEN = ("distillation", "gdln")
+
 # Those of losses of margins.
 MARGIN_TRAINERS = [name for name in TRAINERS if "logistic" in losses_of(name)]
 
@@ -176,6 +180,12 @@ def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_p
         return
     if name == "device":
         assert "torch cannot use device 'cuda:77' here" in run("--model", model, *given).stderr
+        return
+    if name == "checkpoints" and model not in UNSEEN:
+        # Of trajectories alone: most results are of the last step.
+        results("--model", model, *given, "--save", tmp_path / "run", code=REPORTED)
+        kept = [pd.read_parquet(file) for file in (tmp_path / "run").glob("*trajectory*.parquet")]
+        assert {len(trajectory) for trajectory in kept} == {2}
         return
     if model not in usual:
         usual[model] = results("--model", model, *SMALL[model], code=REPORTED)
