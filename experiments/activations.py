@@ -122,6 +122,7 @@ def draw(table: pd.DataFrame) -> Figure:
             ax.legend(frameon=False, fontsize=8)
             ax.set(xlabel="input on the ring", ylabel="weight",
                    title=f"{name}: lengths {order[0]:g} (y = 1), {order[1]:g} (y = 0)")  # fmt: skip
+    figure.suptitle("nonlinear Gaussian process on a ring: largest units on either side, seed 0")
     return figure
 
 

@@ -520,7 +520,9 @@ def test_what_closed_forms_say() -> None:
     says("speed.md", f"would have {2000 * 100 * 4 * 785:.0e} entries".replace("e+0", "e"))
     says("research/activations.md", f"noise has a localisation of {3 / 42:.3f}",
          "a wave 0.038")  # fmt: skip
-    says(HALF_SPACES, "f = 0 has the loss 0.25")  # the mean of sin^2, halved
+    # The mean of sin^2, as the source has it, and halved.
+    says(HALF_SPACES, "f = 0 has the loss 0.25", "begins at 0.5, the mean of y^2",
+         "0.25 for f = 0, so that its 0.01 may be our 0.005")  # fmt: skip
     grid = np.linspace(1e-6, 60, 600_001)
     ridge, flow = grid / (1 + grid), -np.expm1(-grid)
     says("finite-limits.md", f"1 to {(flow / ridge).max():.5f} times",
