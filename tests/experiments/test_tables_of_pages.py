@@ -701,14 +701,27 @@ def _as_peer(cell: str, row: pd.Series | None) -> bool:
 
 
 def test_units_of_three_activations() -> None:
-    frame = rows("activations")
-    assert frame.groupby(["activation", "xi_1"]).size().eq(24).all()
-    for (name, order), here in frame.groupby(["activation", "xi_1"]):
+    frame, page = rows("activations"), "research/activations.md"
+    assert frame.groupby(["activation", "gain", "xi_1"]).size().eq(24).all()
+    for (name, gain, samples, order), here in frame.groupby(
+        ["activation", "gain", "samples", "xi_1"]
+    ):
+        title = name if gain == 3 else f"{name}, gain {gain:g}, {samples:,} samples"
         for side, one in (("above 0", here[here.bias > 0]), ("below 0", here[here.bias < 0])):
             other = 6 - order
-            cells = [name, f"{order:g}, {other:g}", side, str(len(one))]
+            cells = [title, f"{order:g}, {other:g}", side, str(len(one))]
             cells += [f"{one.localisation.mean():.3f}", f"{one.fast.mean():.3f}"]
-            assert cells in lines("research/activations.md"), cells
+            assert_has(page, cells)
+    loss = frame.loss
+    told = f"Losses end at {loss.min():.3f} to {loss.max():.3f}, where the constant 1/2 has "
+    assert f"{told}{0.5**2 / 2:g}" in said(page)
+    relu = frame[frame.activation == "relu"].groupby(["gain", "xi_1"])
+    fast = relu.fast.mean()  # the order decides
+    assert (fast[:, 5.0] < 0.1).all() and (fast[:, 1.0] > 0.7).all()
+    over_noise = relu.localisation.mean() / (3 / 42)
+    assert over_noise[3, 5] < 1.1  # "hardly more localised than noise"
+    assert f"bumps of {over_noise[100, 5]:.1f} times the localisation of noise" in said(page)
+    assert over_noise[100, 1] > 2
 
 
 def test_codes_of_ten_labels() -> None:
