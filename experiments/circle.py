@@ -314,10 +314,10 @@ def draw_outputs(
     panels[0].set_ylabel("f, y")
     easy = degrees < 180
     for gates, outputs in ends.items():
-        for number, one in enumerate(outputs):
+        for number, last in enumerate(outputs):
             label = f"{SAID[gates]}, {len(outputs)} seeds" if number == 0 else None
             missed.plot(
-                degrees[easy], (one - y)[easy], color=COLORS[gates], linewidth=1, label=label
+                degrees[easy], (last - y)[easy], color=COLORS[gates], linewidth=1, label=label
             )
     missed.set(title="DLGN-PWC: f - y at the end, easy half", xlabel="angle, degrees")
     missed.set_xticks([0, 45, 90, 135, 180])

@@ -108,6 +108,13 @@ def test_what_is_said_of_simple_classes() -> None:
          f"{simple[1].min():.2f} to {simple[1].max():.2f} against {hard[1].min():.2f} to "
          f"{hard[1].max():.2f} on MNIST)")  # fmt: skip
     assert round(simple[0].max(), 2) == round(simple[0].min(), 2)
+    for frame in (digits, mnist):  # "learned first" in every run, "and better on held-out images"
+        runs = frame.set_index(["network", "simple", "seed", "step"])
+        first, second = (runs[name][runs[name] >= 0.8].reset_index("step").groupby(level=[0, 1, 2])
+                         .step.min() for name in ("train_simple", "train_complex"))  # fmt: skip
+        assert (first < second).all() and len(first) == len(runs) / 11
+        end = runs.xs(1000, level="step")
+        assert (end.test_simple > end.test_complex).all()
     both = mnist[mnist.network == "dlgn-pwc"].groupby(["seed", "step"]).paths.mean().unstack()
     more = 100 * (2 ** both[1000] - 1)
     says(HALF_SPACES, f"five of five seeds, by {more.min():.0f} to {more.max():.0f} %")
