@@ -7,7 +7,7 @@ The images of five classes keep their labels; each of the other five is split in
 and the 25 clusters get labels of that half at random. Networks of five hidden layers of 128 units
 learn the ten labels by cross-entropy with Adam: a ReLU network, and a deep linearly gated one with
 constant experts (DLGN-PWC) and soft gates of steepness 4. The claim: throughout training more paths
-are open on the simple half than on the complex one, and the tangent kernel's diagonal is larger.
+are open on the simple half than on the complex one. Beside it stands the tangent kernel's diagonal.
 
 Classes differ in size and shape whatever their labels are. So every seed is run twice, with 0 to 4
 as the simple half and with 5 to 9, from the same weights: means over both arms of the logarithm of
