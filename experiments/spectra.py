@@ -231,7 +231,7 @@ def draw(rows: pd.DataFrame) -> Figure:
         _over_depth(steps, own, "steps", floor=1)
         steps.plot(own["depth"], own["trained_steps"], "C2x", ms=8, label="trained network")
         steps.plot(own["depth"], own["small_steps"], "k+", ms=8, label="trained, errors times 0.01")
-        for ax in (least, steps):
+        for ax in (least, steps, variances):
             ax.set_xticks(sorted(set(own["depth"])))
         least.set(ylabel="least eigenvalue of K_0 / d (at least 1e-4)", title=f"width {width}")
         steps.set(ylabel="steps to a tenth of the error")
