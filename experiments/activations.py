@@ -5,7 +5,9 @@
 The notes on gated deep linear networks report, without numbers, that units of erf and sigmoid come
 out alike, and that ReLU units localise if the positive class has the longer length scale and
 oscillate otherwise. y = mean_k s(w_k x + b_k) + c, all of w, b and c trained by full batches on the
-squared loss. One row a unit, `activations.csv`, and the picture, `activations.png`:
+squared loss. ReLU units are also trained where the process is nearly binary (gain 100 and not 3),
+on five times as many samples. One row a unit, `activations.csv`, and the picture,
+`activations.png`:
 
     loss             of its network at the end; 1/8 is that of the constant 1/2
     bias             of the unit. erf(-u) = -erf(u), and sigmoid(-u) = 1 - sigmoid(u): networks of
@@ -41,6 +43,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
 }
 ORDERS = ((5.0, 1.0), (1.0, 5.0))
+# Activation, gain of the process, and samples over `SAMPLES`.
+CASES = (("relu", 3.0, 1), ("relu", 100.0, 5), ("erf", 3.0, 1), ("sigmoid", 3.0, 1))
 INPUTS, UNITS, SAMPLES, STEPS, SEEDS = 40, 8, 4000, 2500, 3
 # Steps of units, whose mean divides gradients by their number, and of the constant.
 RATE, CONSTANT_RATE = {"relu": 2.0, "erf": 2.0, "sigmoid": 20.0}, 0.5
@@ -90,14 +94,17 @@ def fast_share(w: np.ndarray) -> float:
 def rows(
     seeds: int = SEEDS, *, samples: int = SAMPLES, steps: int = STEPS
 ) -> Iterator[dict[str, Any]]:
-    for name in ACTIVATIONS:
+    for name, gain, factor in CASES:
         for order in ORDERS:
             for seed in range(seeds):
-                data = make_nlgp(samples, xi_1=order[0], xi_0=order[1], random_state=seed)
+                data = make_nlgp(
+                    factor * samples, xi_1=order[0], xi_0=order[1], gain=gain, random_state=seed
+                )
                 found, loss = train(name, Units.random(seed), data.X, data.y, steps=steps)
                 for k, (w, bias) in enumerate(zip(found.w.numpy(), found.b.tolist(), strict=True)):
                     yield {
-                        "activation": name, "xi_1": order[0], "xi_0": order[1], "seed": seed,
+                        "activation": name, "gain": gain, "samples": factor * samples,
+                        "xi_1": order[0], "xi_0": order[1], "seed": seed,
                         "unit": k, "loss": loss, "bias": bias,
                         "localisation": float(inverse_participation_ratio(w)),
                         "fast": fast_share(w), "norm": float(np.linalg.norm(w)),
@@ -109,11 +116,13 @@ def draw(table: pd.DataFrame) -> Figure:
     """The largest unit of the first seed on either side of a bias of 0, as far as there is one."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 5.5), layout="constrained")
-    axes = figure.subplots(len(ORDERS), len(ACTIVATIONS))
+    figure = Figure(figsize=(15, 5.8), layout="constrained")
+    axes = figure.subplots(len(ORDERS), len(CASES))
+    first = table[table.seed == 0]
     for line, order in zip(axes, ORDERS, strict=True):
-        for ax, name in zip(line, ACTIVATIONS, strict=True):
-            here = table[(table.activation == name) & (table.xi_1 == order[0]) & (table.seed == 0)]
+        for ax, (name, gain, _) in zip(line, CASES, strict=True):
+            here = first[(first.activation == name) & (first.gain == gain)]
+            here = here[here.xi_1 == order[0]]
             for said, side in (("> 0", here[here.bias > 0]), ("< 0", here[here.bias < 0])):
                 if len(side):
                     largest = side.loc[side.norm.idxmax()]
@@ -121,7 +130,11 @@ def draw(table: pd.DataFrame) -> Figure:
             ax.axhline(0, color="0.8", zorder=0)
             ax.legend(frameon=False, fontsize=8)
             ax.set(xlabel="input on the ring", ylabel="weight",
-                   title=f"{name}: lengths {order[0]:g} (y = 1), {order[1]:g} (y = 0)")  # fmt: skip
+                   title=f"{name}, gain {gain:g}, {here.samples.iloc[0]:,} samples\n"
+                         f"lengths {order[0]:g} (y = 1), {order[1]:g} (y = 0)")  # fmt: skip
+    figure.suptitle(
+        "nonlinear Gaussian process on a ring: largest units with either sign of the bias, seed 0"
+    )
     return figure
 
 
