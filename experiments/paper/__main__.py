@@ -14,8 +14,9 @@ import implicit_bias as ib
 
 from .figures import AS_PRINTED, draw
 from .points import of_figure, points_of, published_points
-from .recipe import CELL, recipe_points
-from .settings import FIGURES, RECIPE, recipe_grid, sweeps_of
+from .recipe import recipe_points
+from .relu import relu_points
+from .settings import FIGURES, RECIPE, recipe_grid, relu_grids, sweeps_of
 
 SAID = {"digits": "bundled digits", "mnist": "MNIST's test images"}
 RESULTS = Path(__file__).parents[1] / "results"
@@ -51,15 +52,18 @@ def main(
     given: dict[str, Any] = (
         {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
     )
-    grid = recipe_grid(figure, full=full)
-    path = folder / data / "recipe.csv"
-    try:
-        for cell in recipe_points(grid, {**given, **RECIPE}, path, jobs=jobs):
-            click.echo(cell, err=True)
-    except KeyboardInterrupt:
-        click.echo(f"interrupted: {path} has the networks that were trained", err=True)
-        raise SystemExit(130) from None
-    tables = [of_figure(_of_grid(pd.read_csv(path), grid, printed=printed), figure)]
+    tables = []
+    cells_of = [("recipe.csv", recipe_points, recipe_grid(figure, full=full))]
+    cells_of += [("relu.csv", relu_points, grid) for grid in relu_grids(figure, full=full)]
+    for file, make, grid in cells_of:
+        path = folder / data / file
+        try:
+            for cell in make(grid, {**given, **RECIPE}, path, jobs=jobs):
+                click.echo(cell, err=True)
+        except KeyboardInterrupt:
+            click.echo(f"interrupted: {path} has the networks that were trained", err=True)
+            raise SystemExit(130) from None
+        tables.append(of_figure(_of_grid(pd.read_csv(path), grid, printed=printed), figure))
     for part in sweeps_of(figure, full=full):
         cells, where = ib.sweeps.product(part.grid), folder / data / part.name
         done = ib.sweep(
@@ -85,7 +89,7 @@ def main(
 
 def _of_grid(points: pd.DataFrame, grid: Mapping[str, Any], *, printed: bool) -> pd.DataFrame:
     """Return the points of a grid's cells: the file may have those of larger figures."""
-    asked = [points[name].isin(grid[name]) for name in CELL]
+    asked = [points[name].isin(values) for name, values in grid.items()]
     if not printed:
         asked.append(~points["program"].str.endswith(AS_PRINTED))
     return points[np.logical_and.reduce(asked)]

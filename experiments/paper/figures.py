@@ -66,7 +66,7 @@ def draw(figure: Figure, ours: pd.DataFrame, published: pd.DataFrame, *, data: s
                 one[one["contexts"].isna() if contexts is None else one["contexts"] == contexts]
                 for one in (mine, theirs)
             ]
-            by_size.append(Row(3, partial(_by_size, *same, title), 2.8))
+            by_size.append(Row(3, partial(_by_size, same[0], same[1], title), 2.8))
     head = (
         f"{figure.title}. Filled: {data}; hollow, dotted: as published; crosses: networks brought "
         "to the limit.\nMeans over seeds with their deviations"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -18,12 +16,11 @@ KEY = ("program", "hidden_units", "contexts", "n_train", "seed", "cutoffs", "mom
 FOUND = ("n_val", "status", "gap", "error_program", "error_network", "inconsistency",
          "margin_ratio", "log_inverse_loss")  # fmt: skip
 COLUMNS = (*KEY, *FOUND)
-MACHINES = {"rc": "svm-rc", "lc": "svm-lc", "hl": "svm-hl", "gates_only": "gates-only"}
 PROGRAMS = {"gln": "svm-gln", "shallow-gln": "shallow"}
 
 
 def points_of(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a point for each row of a sweep, of a ReLU network one a machine.
+    """Return a point for each row of a sweep of gated linear networks.
 
     Parameters
     ----------
@@ -35,25 +32,11 @@ def points_of(frame: pd.DataFrame) -> pd.DataFrame:
     found = []
     for row in frame.to_dict("records"):
         shared = {name: row.get(name) for name in (*KEY, *FOUND)}
-        if row["model"] == "relu":
-            found += [shared | _machine(row, key, name) for key, name in MACHINES.items()]
-            continue
         own = {"error_program": row["error_limit"], "inconsistency": 1 - row["agreement"]}
         # Nothing was trained: there is a program alone.
         own |= {} if row["n_steps"] == row["n_steps"] else {"trainer": None, "momentum": None}
         found.append(shared | own | {"program": PROGRAMS[row["model"]]})
     return pd.DataFrame(found, columns=list(COLUMNS))
-
-
-def _machine(row: Mapping[str, Any], key: str, name: str) -> dict[str, Any]:
-    return {
-        "program": name,
-        "status": row[f"{key}_status"],
-        "gap": row[f"{key}_gap"],
-        "error_program": row[f"{key}_error"],
-        "inconsistency": 1 - row[f"{key}_agreement"],
-        "margin_ratio": row.get(f"{key}_margin_ratio"),
-    }
 
 
 def published_points(of: str) -> pd.DataFrame:

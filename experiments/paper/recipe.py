@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 
 import implicit_bias as ib
 from experiments.printed import forgotten, wrong_groups, wrong_norm
-from experiments.tables import begun
 from implicit_bias.measures import agreement, scores
 from implicit_bias.runs.seeds import Seeds
 
+from .cells import Cell, cell_points
 from .points import COLUMNS, KEY, points_of
 
 __all__ = ["CELL", "recipe_points"]
@@ -41,23 +40,10 @@ def recipe_points(
     jobs : int
         Cells at a time.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table, done = begun(path, CELL)
-    cells = [
-        dict(zip(CELL, values, strict=True))
-        for values in product(*(grid[name] for name in CELL))
-        if values not in done
-    ]
-    work = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-    for cell, found in work(joblib.delayed(_points)(cell, given) for cell in cells):
-        table = pd.concat([table, found], ignore_index=True)
-        table.to_csv(path, index=False)
-        yield ", ".join(f"{name} {value}" for name, value in cell.items())
+    yield from cell_points(partial(_points, given=given), CELL, grid, path, jobs=jobs)
 
 
-def _points(
-    cell: Mapping[str, Any], given: Mapping[str, Any]
-) -> tuple[Mapping[str, Any], pd.DataFrame]:
+def _points(cell: Cell, *, given: Mapping[str, Any]) -> pd.DataFrame:
     report = ib.run("gln", **cell, **given)
     if not report.finished:
         raise KeyboardInterrupt
@@ -89,11 +75,11 @@ def _points(
         }
         for name, (answer, scored, network) in beside.items()
     ]
-    return cell, pd.concat([right, pd.DataFrame(points, columns=list(COLUMNS))], ignore_index=True)
+    return pd.concat([right, pd.DataFrame(points, columns=list(COLUMNS))], ignore_index=True)
 
 
 def _samples(
-    cell: Mapping[str, Any], given: Mapping[str, Any], n_val: int
+    cell: Cell, given: Mapping[str, Any], n_val: int
 ) -> tuple[ib.Sample, ib.Sample, ib.HyperplaneContexts]:
     """Draw the samples of a run again, which a report has not; with the gating of their units."""
     seeds = Seeds.from_seed(cell["seed"])

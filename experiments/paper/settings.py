@@ -15,17 +15,17 @@ __all__ = [
     "Figure",
     "Sweep",
     "recipe_grid",
+    "relu_grids",
     "sweeps_of",
 ]
 
-# The published recipe, and what brings the same network to its limit. A row of a sweep needs the
-# last checkpoint alone; the distances of all of them cost as much as the steps.
+# The published recipe, and what brings gated linear networks to their limits. A row of a sweep
+# needs the last checkpoint alone; the distances of all of them cost as much as the steps.
 PUBLISHED: Final = "constant"
 RECIPE: Mapping[str, Any] = {"trainer": PUBLISHED, "checkpoints": 2}
-TO_THE_LIMIT: Mapping[str, Mapping[str, Any]] = {
-    "gln": {"trainer": "annealed", "steps": 1000, "dtype": "float32", "checkpoints": 2},
-    "relu": {"trainer": "smoothed", "checkpoints": 2},
-}
+TO_THE_LIMIT: Mapping[str, Any] = {
+    "trainer": "annealed", "steps": 1000, "dtype": "float32", "checkpoints": 2,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Sweep:
     """
 
     name: str
-    model: Literal["gln", "shallow-gln", "relu"]
+    model: Literal["gln", "shallow-gln"]
     grid: Mapping[str, Any]
     options: Mapping[str, Any]
 
@@ -103,17 +103,25 @@ def recipe_grid(figure: Figure, *, full: bool) -> Mapping[str, Any]:
     return {**sizes, "hidden_units": units, "contexts": [2], "cutoffs": ["median"]}
 
 
-def sweeps_of(figure: Figure, *, full: bool) -> Iterator[Sweep]:
-    """Yield the sweeps that a figure needs; figures of the same networks share them."""
-    sizes = FULL if full else SMALL
-    whole: dict[str, Any] = {figure.by: list(figure.choices)}
-    to_the_limit = TO_THE_LIMIT[figure.of]
-    if figure.of == "gln":
-        yield Sweep("gln-to-the-limit", "gln", recipe_grid(figure, full=full), to_the_limit)
-        planes = {"hidden_units": [1, 2, 4, 8] if full else [1, 2, 4]}
-        shallow = {**sizes, **planes, "contexts": [2], **whole}
-        yield Sweep("shallow-gln", "shallow-gln", shallow, RECIPE)
+def relu_grids(figure: Figure, *, full: bool) -> Iterator[Mapping[str, Any]]:
+    """Yield the ReLU networks that a figure needs, by the published recipe and at their limits."""
+    if figure.of != "relu":
         return
-    yield Sweep("relu", "relu", {**sizes, **whole}, RECIPE)
+    sizes = FULL if full else SMALL
+    yield {**sizes, "momentum": list(figure.choices), "trainer": [PUBLISHED]}
     # Its own steps have no momentum.
-    yield Sweep("relu-to-the-limit", "relu", sizes, to_the_limit)
+    yield {**sizes, "momentum": [0.0], "trainer": ["smoothed"]}
+
+
+def sweeps_of(figure: Figure, *, full: bool) -> Iterator[Sweep]:
+    """Yield the sweeps of gated linear networks that a figure needs."""
+    if figure.of != "gln":
+        return
+    yield Sweep("gln-to-the-limit", "gln", recipe_grid(figure, full=full), TO_THE_LIMIT)
+    shallow = {
+        **(FULL if full else SMALL),
+        "hidden_units": [1, 2, 4, 8] if full else [1, 2, 4],
+        "contexts": [2],
+        figure.by: list(figure.choices),
+    }
+    yield Sweep("shallow-gln", "shallow-gln", shallow, RECIPE)
