@@ -11,7 +11,7 @@ import pandas as pd
 
 from implicit_bias.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION, Row, compose
 
-from .settings import AT_MOST, PUBLISHED, Figure
+from .settings import AT_MOST, FULL, PUBLISHED, Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,13 +66,18 @@ def draw(figure: Figure, ours: pd.DataFrame, published: pd.DataFrame, *, data: s
                 one[one["contexts"].isna() if contexts is None else one["contexts"] == contexts]
                 for one in (mine, theirs)
             ]
-            by_size.append(Row(3, partial(_by_size, same[0], same[1], title), 2.8))
+            by_size.append(
+                Row(len(FULL["n_train"]), partial(_by_size, same[0], same[1], title), 2.8)
+            )
     head = (
         f"{figure.title}. Filled: {data}; hollow, dotted: as published; crosses: networks brought "
         "to the limit.\nMeans over seeds with their deviations"
     )
     if n_off:
-        head += f"; {n_off} network that was thrown off and stays at chance is left out"
+        head += (
+            "; 1 network that was thrown off and stays at chance is left out" if n_off == 1 else
+            f"; {n_off} networks that were thrown off and stay at chance are left out"
+        )  # fmt: skip
     return compose([*rows, *by_size], title=head)
 
 
@@ -176,7 +181,7 @@ def _least(means: pd.DataFrame) -> pd.DataFrame:
 def _by_size(ours: pd.DataFrame, published: pd.DataFrame, title: str, axes: list[Axes]) -> None:
     """Draw errors of programs and networks over hidden units, a panel a number of samples."""
     mine, theirs = (one[one["program"] != "shallow"] for one in (ours, published))
-    for ax, n in zip(axes, sorted(published["n_train"].unique()), strict=True):
+    for ax, n in zip(axes, FULL["n_train"], strict=True):
         for points, style in ((theirs, ":"), (mine, "-")):
             here = points[points["n_train"] == n]
             limit = here["trainer"] != PUBLISHED
@@ -191,7 +196,7 @@ def _by_size(ours: pd.DataFrame, published: pd.DataFrame, title: str, axes: list
             near = _networks(here[limit]).set_index("hidden_units")
             _line(ax, near, GREY, "-", "network, to the limit", marker="x")
         _finish(ax, "hidden units", "error, %")
-        ax.set_title(f"{title}, {n:.0f} samples", loc="left", fontsize="medium")
+        ax.set_title(f"{title}, {n} samples", loc="left", fontsize="medium")
 
 
 def _line(

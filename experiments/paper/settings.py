@@ -10,6 +10,7 @@ __all__ = [
     "AT_MOST",
     "BESIDE",
     "FIGURES",
+    "FULL",
     "PUBLISHED",
     "RECIPE",
     "Figure",

@@ -9,8 +9,10 @@ from click.testing import CliRunner
 
 import implicit_bias as ib
 from experiments.paper import __main__ as command
-from experiments.paper.points import COLUMNS, points_of, published_points
-from experiments.paper.settings import FIGURES, Sweep, recipe_grid, sweeps_of
+from experiments.paper.figures import draw
+from experiments.paper.points import COLUMNS, of_figure, published_points
+from experiments.paper.relu import relu_points
+from experiments.paper.settings import FIGURES, Sweep, recipe_grid, relu_grids, sweeps_of
 
 
 def mean(points: pd.DataFrame, **given: object) -> list[float]:
@@ -36,21 +38,66 @@ def test_published_points_are_those_in_print() -> None:
 
 def test_the_full_sweeps_are_the_48_and_24_settings_of_the_paper() -> None:
     grids = {"recipe": recipe_grid(FIGURES["gln-4"], full=True)}
-    for name in ("gln-4", "relu-5"):
-        grids |= {part.name: part.grid for part in sweeps_of(FIGURES[name], full=True)}
+    grids |= {part.name: part.grid for part in sweeps_of(FIGURES["gln-4"], full=True)}
+    grids["relu"], grids["relu-to-the-limit"] = relu_grids(FIGURES["relu-5"], full=True)
     sizes = {name: np.prod([len(values) for values in grid.values()])
              for name, grid in grids.items()}  # fmt: skip
-    # Three seeds; gated linear networks as published and brought to the limit.
+    # Three seeds; as published and brought to the limit, whose steps have no momentum.
     assert sizes["recipe"] == sizes["gln-to-the-limit"] == 48 * 3
-    assert sizes["relu"] == 24 * 3
+    assert sizes["relu"] == 2 * sizes["relu-to-the-limit"] == 24 * 3
+    # The best gated linear network beside ReLU networks is none of another figure.
+    beside = recipe_grid(FIGURES["relu-5"], full=True)
+    assert all(set(values) <= set(grids["recipe"][name]) for name, values in beside.items())
 
 
-def test_a_run_of_a_relu_network_is_a_point_for_every_machine() -> None:
-    row = ib.run("relu", n_train=40, n_val=60, hidden_units=6, steps=60).row()
-    points = points_of(pd.DataFrame([row])).set_index("program")
-    assert list(points.index) == ["svm-rc", "svm-lc", "svm-hl", "gates-only"]
-    assert points.loc["svm-lc", "error_program"] == pytest.approx(row["error_limit"], nan_ok=True)
+def test_points_of_a_relu_network_are_those_of_its_run(tmp_path) -> None:
+    given = {"data": "digits", "n_val": 60, "steps": 60}
+    cell = {"hidden_units": 6, "n_train": 40, "seed": 1, "momentum": 0.5, "trainer": "constant"}
+    grid = {name: [value] for name, value in cell.items()}
+    (told,) = relu_points(grid, given, tmp_path / "relu.csv")
+    assert told == "hidden_units 6, n_train 40, seed 1, momentum 0.5, trainer constant"
+    points = pd.read_csv(tmp_path / "relu.csv").set_index("program")
+    row = ib.run("relu", **cell, **given).row()
+    named = {"svm-rc": "rc", "svm-lc": "lc", "svm-hl": "hl", "gates-only": "gates_only"}
+    assert list(points.index) == list(named)
     assert set(points["error_network"]) == {row["error_network"]}
+    assert "SOLVED" in set(points["status"])
+    for program, key in named.items():
+        found = points.loc[program]
+        assert found["status"] == row[f"{key}_status"]
+        if found["status"] == "SOLVED":
+            expected = row[f"{key}_error"], 1 - row[f"{key}_agreement"]
+            assert (found["error_program"], found["inconsistency"]) == pytest.approx(expected)
+    assert list(relu_points(grid, given, tmp_path / "relu.csv")) == []
+
+
+def test_a_figure_has_its_own_points_and_the_best_of_other_networks() -> None:
+    ours = of_figure(published_points("gln"), FIGURES["relu-3"])
+    assert set(ours["program"]) == {"svm-gln"} and set(ours["contexts"]) == {2}
+    assert ours["hidden_units"].max() == 50 and set(ours["cutoffs"]) == {"median"}
+    assert of_figure(published_points("relu"), FIGURES["gln-2"]).empty
+    for of, name in (("gln", "gln-4"), ("relu", "relu-5")):
+        points = published_points(of)
+        assert len(of_figure(points, FIGURES[name])) == len(points)
+
+
+def test_a_panel_of_errors_by_size_has_means_over_seeds() -> None:
+    sizes = {"hidden_units": [10, 10, 20], "n_train": 500, "contexts": 2, "cutoffs": "median",
+             "momentum": 0.0, "trainer": "constant", "inconsistency": 0.1}  # fmt: skip
+    found = {"error_program": [0.1, 0.2, 0.3], "error_network": [0.2, 0.3, 0.9]}
+    points = pd.DataFrame({"program": "svm-gln", "seed": [1, 2, 1], **found, **sizes})
+    picture = draw(FIGURES["gln-2"], points, points.assign(error_program=0.5), data="digits")
+    assert (
+        "; 1 network that was thrown off and stays at chance is left out" in picture.get_suptitle()
+    )
+    (panel,) = [ax for part in picture.subfigs for ax in part.axes
+                if ax.get_title("left") == "median, 2 contexts, 500 samples"]  # fmt: skip
+    drawn = {one.get_label(): one.lines for one in panel.containers}
+    for name, mean, deviation in (("svm-gln", 15, 50**0.5), ("network", 25, 50**0.5)):
+        points, _, (bars,) = drawn[name]
+        assert points.get_xydata() == pytest.approx(np.array([[10, mean]]))
+        expected = np.array([[10, mean - deviation], [10, mean + deviation]])
+        assert bars.get_segments()[0] == pytest.approx(expected)
 
 
 def test_a_figure_is_drawn_from_rows_that_a_second_call_keeps(tmp_path, monkeypatch) -> None:
