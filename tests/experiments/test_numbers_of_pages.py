@@ -83,7 +83,6 @@ EXEMPT = [
     ("speed.md", r"1\.2e10 flops|0\.3 s|1e-120 to 1e120|above 1e8|of gap 1e-10|1e-4 and 1e-6", SET),
     ("trainers.md", r"fall by 1\.4|about 100 times|stationary to 1e-6", SET),
     ("trust.md", r"below 3e7", SET),
-    ("research/gln-paper.md", r".*", "its rows come from runs at full size, which are under way"),
 ]
 
 
