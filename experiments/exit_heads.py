@@ -85,15 +85,16 @@ Logits = Callable[[Floats], list[Floats]]
 
 def accuracies(logits: Logits, draw: Draw) -> tuple[Floats, Floats]:
     """Held-out accuracies of the first 1, 2, ... exits, in budget mode and in anytime mode."""
-
-    def share(u: Floats, labels: NDArray[np.int64]) -> float:
-        return float(np.mean(u.argmax(axis=1) == labels))
-
-    chosen = budget_exits([share(u, draw.chosen) for u in logits(draw.choosing)])
+    chosen = budget_exits([accuracy(u, draw.chosen) for u in logits(draw.choosing)])
     tested = logits(draw.test)
-    own = [share(u, draw.tested) for u in tested]
-    together = [share(u, draw.tested) for u in averages(tested)]
+    own = [accuracy(u, draw.tested) for u in tested]
+    together = [accuracy(u, draw.tested) for u in averages(tested)]
     return np.array([own[m] for m in chosen]), np.array(together)
+
+
+def accuracy(u: Floats, labels: NDArray[np.int64]) -> float:
+    """The share of rows of logits (n, K) that are largest at the label."""
+    return float(np.mean(u.argmax(axis=1) == labels))
 
 
 # Heads on a frozen trunk, where descent takes them
