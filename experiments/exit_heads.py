@@ -227,12 +227,8 @@ def claims(tables: pd.DataFrame) -> Iterator[tuple[str, float, float]]:
     gain = {name: one.distilled - one.exit_wise for name, one in of.items()}
     imagenet = max(float(g.max()) for name, g in gain.items() if name.startswith("ImageNet"))
     yield "ImageNet: gains of up to, points", 3.8, round(imagenet, 1)
-    first, best = of["ImageNet(100)"].distilled[1], of["ImageNet(100)"].exit_wise.max()
-    yield "ImageNet(100): exit 1 distilled, of all budgets exit-wise", float(best), float(first)
     even = sum(int((g.round(1) <= 0).sum()) for name, g in gain.items() if name.startswith("CIFAR"))
     yield "CIFAR100: budgets at which distillation is no better", 0, even
-    worse = int((gain["ImageNet(full)"] < 0).sum())
-    yield "full ImageNet: exits at which distillation is worse", 0, worse
 
 
 def _slope(loss: Callable[[torch.Tensor], torch.Tensor], at: torch.Tensor) -> float:

@@ -97,7 +97,15 @@ def draw(table: pd.DataFrame) -> Figure:
 
 def _singular(ax: Axes, table: pd.DataFrame, title: str) -> None:
     one = table[table.kind == "singular"]
-    ax.plot(one.number, one.x, "o", color="C0", markersize=5, alpha=0.6, label="after training, all seeds")
+    ax.plot(
+        one.number,
+        one.x,
+        "o",
+        color="C0",
+        markersize=5,
+        alpha=0.6,
+        label="after training, all seeds",
+    )
     ax.plot(one.number, one.start, "_", color="0.5", markersize=8, label="before training")
     ax.set(xlabel="index", xticks=range(1, 11), ylim=(0, None), ylabel=title)
     ax.legend(frameon=False, fontsize=8)
