@@ -26,8 +26,8 @@ def draw(tables: dict[str, pd.DataFrame], name: str) -> Figure:
         Row(3, lambda axes: _draw_heads(tables["heads"], tables["neurons"], axes), height=3.8),
     ]
     title = (
-        f"Figures 3.3 and 3.4 of the thesis: {TITLES.get(name, name)}, 0 against 1 (layer 0: images; "
-        "bars of cosines: 5 to 95 % and 25 to 75 %,\nfirst seed with biases, as are the neurons)"
+        f"Figures 3.3 and 3.4 of the thesis: {TITLES.get(name, name)}, 0 against 1 "
+        "(layer 0: images; bars of cosines: 5 to 95 % and 25 to 75 %,\nfirst seed with biases, as are the neurons)"
     )
     return compose(rows, title=title)
 
