@@ -27,7 +27,8 @@ def draw(tables: dict[str, pd.DataFrame], name: str) -> Figure:
     ]
     title = (
         f"Figures 3.3 and 3.4 of the thesis: {TITLES.get(name, name)}, 0 against 1 "
-        "(layer 0: images; bars of cosines: 5 to 95 % and 25 to 75 %,\nfirst seed with biases, as are the neurons)"
+        "(layer 0: images; bars of cosines: 5 to 95 % and 25 to 75 %,\n"
+        "first seed with biases, as are the neurons)"
     )
     return compose(rows, title=title)
 

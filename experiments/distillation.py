@@ -173,8 +173,8 @@ def draw(folder: Path) -> None:
     if biased:
         panel = FigureRow(len(biased), lambda axes: _draw_bias(axes, biased), height=3.6)
         title = (
-            "Figure 5.4 of the thesis: students of one loss, further and further from where descent "
-            "goes (bars: two standard errors)"
+            "Figure 5.4 of the thesis: students of one loss, further and further from where "
+            "descent goes (bars: two standard errors)"
         )
         compose([panel], title=title).savefig(folder / "distillation_bias.png", dpi=110)
 

@@ -259,7 +259,7 @@ def _curve(ax: Axes, one: pd.DataFrame, mode: str, name: str, shift: float) -> N
 
 
 def _confidence(ax: Axes, sure: pd.DataFrame) -> None:
-    """Figure 6.6: blue, green, purple and red as printed, and dashed a network without annealing."""
+    """Figure 6.6: blue, green, purple and red as printed, dashed a network without annealing."""
     plain, annealed = (sure[sure.method == name] for name in ("tau = 1", "annealed"))
     ax.plot(annealed.step, annealed.sure, color="#0072B2", label="confidence")
     ax.plot(annealed.step, annealed.tempered, color="#009E73", label="tempered")

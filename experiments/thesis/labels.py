@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
@@ -372,6 +371,7 @@ def draw(table: pd.DataFrame) -> Figure:
             Row(len(TARGETS_A), splits, height=2.6),
             Row(len(SHARES), stacks, height=2.8),
         ],
-        title="Figures 4.2 and 4.3 of the thesis: ten equally likely labels, a curve or colour each "
-        "(4.2: M = log 10), and a normal x\n(4.3a: z = -2.1, -1.3, -0.4, 0.4, 1.3 and 2.1); M and I in nats, first seed",
+        title="Figures 4.2 and 4.3 of the thesis: ten equally likely labels, a curve or colour "
+        "each (4.2: M = log 10), and a normal x\n(4.3a: z = -2.1, -1.3, -0.4, 0.4, 1.3 and 2.1); "
+        "M and I in nats, first seed",
     )

@@ -47,8 +47,8 @@ def test_the_tables_say_less_than_the_text_in_two_places() -> None:
     claims = {what: (printed, right) for what, printed, right in exit_heads.claims(tables)}
     assert claims["ImageNet: gains of up to, points"] == (3.8, 3.7)
     assert claims["CIFAR100: budgets at which distillation is no better"] == (0, 3)
-    # What the text says and the tables bear out: exit 1 matches all exits of ImageNet(100) within the
-    # errors, early exits of the full ImageNet gain and late ones lose, and gains are largest with
+    # What the text says and the tables bear out: exit 1 matches all exits of ImageNet(100) within
+    # the errors, early exits of the full ImageNet gain, late ones lose, and gains are largest with
     # few labels, at exit 1.
     few = rows.loc[6.1, "ImageNet(100)"]
     assert few.exit_wise.max() - few.distilled[1] < few.distilled_error[1]

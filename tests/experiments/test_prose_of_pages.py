@@ -462,8 +462,8 @@ def test_exits_of_convolutions_in_words() -> None:
     mean = later.xs("semi-supervised", level="method") - later.xs("exit-wise", level="method")
     mean_10, mean_30 = (mean[n].loc[2:] for n in (10, 30))
     says(page, f"in budget mode by {ten.max():.1f} points at 10 labels a class and "
-         f"{thirty.min():.1f} to {thirty.max():.1f} at 30, in anytime mode by {mean_10.min():.1f} to "
-         f"{mean_10.max():.1f} and {mean_30.min():.1f} to {mean_30.max():.1f}")  # fmt: skip
+         f"{thirty.min():.1f} to {thirty.max():.1f} at 30, in anytime mode by {mean_10.min():.1f} "
+         f"to {mean_10.max():.1f} and {mean_30.min():.1f} to {mean_30.max():.1f}")  # fmt: skip
     by = found.pivot_table(index=["labels", "seed", "exit"], columns="method",
                            values=["alone", "budget", "anytime"])  # fmt: skip
     exits = by.loc[[10, 30]].query("exit > 1")
