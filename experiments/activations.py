@@ -30,7 +30,7 @@ from torch import Tensor
 
 from implicit_bias.models.gdln import inverse_participation_ratio, make_nlgp
 
-from .tables import keep_rows, sizes
+from .tables import keep_rows, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,7 +127,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 @click.command()
 @sizes(seeds=(1, SEEDS), steps=(500, STEPS))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(seeds: int, steps: int, out: Path) -> None:
     """Train the units, and write what became of them."""
     path = out / "activations.csv"
