@@ -4,8 +4,9 @@
 
 The notes on gated deep linear networks report, without numbers, that units of erf and sigmoid come
 out alike, and that ReLU units localise if the positive class has the longer length scale and
-oscillate otherwise. y = mean_k s(w_k x + b_k) + c, all of w, b and c trained by full batches on the
-squared loss. One row a unit, `activations.csv`, and the picture, `activations.png`:
+oscillate otherwise, without biases too, which sigmoids need. y = mean_k s(w_k x + b_k) + c, all of
+w, b and c trained by full batches on the squared loss, or w alone at b = c = 0. One row a unit,
+`activations.csv`, and the picture, `activations.png`:
 
     loss             of its network at the end; 1/8 is that of the constant 1/2
     bias             of the unit. erf(-u) = -erf(u), and sigmoid(-u) = 1 - sigmoid(u): networks of
@@ -40,6 +41,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "erf": lambda u: torch.erf(u / math.sqrt(2)),
     "sigmoid": torch.sigmoid,
 }
+# Activations, each with biases b and c or without.
+NETWORKS = (("relu", True), ("erf", True), ("sigmoid", True), ("relu", False), ("sigmoid", False))
 ORDERS = ((5.0, 1.0), (1.0, 5.0))
 INPUTS, UNITS, SAMPLES, STEPS, SEEDS = 40, 8, 4000, 2500, 3
 # Steps of units, whose mean divides gradients by their number, and of the constant.
@@ -55,22 +58,26 @@ class Units:
     c: Tensor
 
     @classmethod
-    def random(cls, seed: int) -> Units:
+    def random(cls, seed: int, *, biases: bool = True) -> Units:
         rng = np.random.default_rng(seed)
         w = torch.tensor(0.1 / math.sqrt(INPUTS) * rng.normal(size=(UNITS, INPUTS)))
-        b = torch.tensor(0.1 * rng.normal(size=UNITS))
+        b = torch.tensor(0.1 * biases * rng.normal(size=UNITS))
         return cls(w, b, torch.zeros((), dtype=w.dtype))
 
 
 def train(
-    name: str, start: Units, X: np.ndarray, y: np.ndarray, *, steps: int
+    name: str, start: Units, X: np.ndarray, y: np.ndarray, *, steps: int, biases: bool = True
 ) -> tuple[Units, float]:
-    """Units after so many steps, and the loss that they began the last one with."""
+    """Units after so many steps, and the loss that they began the last one with.
+
+    Without `biases` b and c stay.
+    """
     inputs, targets = torch.tensor(X), torch.tensor(y)
     w, b, c = (one.clone().requires_grad_() for one in (start.w, start.b, start.c))
-    optimizer = torch.optim.SGD(
-        [{"params": [w, b], "lr": RATE[name]}, {"params": [c], "lr": CONSTANT_RATE}]
-    )
+    optimizer = torch.optim.SGD([
+        {"params": [w, b] if biases else [w], "lr": RATE[name]},
+        {"params": [c] if biases else [], "lr": CONSTANT_RATE},
+    ])  # fmt: skip
     loss = torch.zeros(())
     for _ in range(steps):
         optimizer.zero_grad()
@@ -90,15 +97,16 @@ def fast_share(w: np.ndarray) -> float:
 def rows(
     seeds: int = SEEDS, *, samples: int = SAMPLES, steps: int = STEPS
 ) -> Iterator[dict[str, Any]]:
-    for name in ACTIVATIONS:
+    for name, biases in NETWORKS:
         for order in ORDERS:
             for seed in range(seeds):
                 data = make_nlgp(samples, xi_1=order[0], xi_0=order[1], random_state=seed)
-                found, loss = train(name, Units.random(seed), data.X, data.y, steps=steps)
+                start = Units.random(seed, biases=biases)
+                found, loss = train(name, start, data.X, data.y, steps=steps, biases=biases)
                 for k, (w, bias) in enumerate(zip(found.w.numpy(), found.b.tolist(), strict=True)):
                     yield {
-                        "activation": name, "xi_1": order[0], "xi_0": order[1], "seed": seed,
-                        "unit": k, "loss": loss, "bias": bias,
+                        "activation": name, "biases": biases, "xi_1": order[0],
+                        "xi_0": order[1], "seed": seed, "unit": k, "loss": loss, "bias": bias,
                         "localisation": float(inverse_participation_ratio(w)),
                         "fast": fast_share(w), "norm": float(np.linalg.norm(w)),
                         "weights": " ".join(f"{x:.3g}" for x in w) if seed == 0 else "",
@@ -106,22 +114,30 @@ def rows(
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """The largest unit of the first seed on either side of a bias of 0, as far as there is one."""
+    """The largest unit of the first seed on either side of a bias of 0, as far as there is one.
+
+    Of networks without biases the largest unit.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 5.5), layout="constrained")
-    axes = figure.subplots(len(ORDERS), len(ACTIVATIONS))
+    shown = [pair for pair in NETWORKS if pair != ("sigmoid", False)]  # which learns nothing
+    figure = Figure(figsize=(14, 5.8), layout="constrained")
+    figure.suptitle("Largest unit of either bias (first seed of three), two lengths on a ring of "
+                    f"{INPUTS} inputs")  # fmt: skip
+    axes = figure.subplots(len(ORDERS), len(shown))
     for line, order in zip(axes, ORDERS, strict=True):
-        for ax, name in zip(line, ACTIVATIONS, strict=True):
-            here = table[(table.activation == name) & (table.xi_1 == order[0]) & (table.seed == 0)]
-            for said, side in (("> 0", here[here.bias > 0]), ("< 0", here[here.bias < 0])):
+        for ax, (name, biases) in zip(line, shown, strict=True):
+            here = table[(table.activation == name) & (table.biases == biases)
+                         & (table.xi_1 == order[0]) & (table.seed == 0)]  # fmt: skip
+            for said, side in (("bias > 0", here[here.bias > 0]), ("bias < 0", here[here.bias < 0]),
+                               ("no bias", here[here.bias == 0])):  # fmt: skip
                 if len(side):
                     largest = side.loc[side.norm.idxmax()]
-                    ax.plot(np.array(largest.weights.split(), dtype=float), label=f"bias {said}")
+                    ax.plot(np.array(largest.weights.split(), dtype=float), label=said)
             ax.axhline(0, color="0.8", zorder=0)
             ax.legend(frameon=False, fontsize=8)
             ax.set(xlabel="input on the ring", ylabel="weight",
-                   title=f"{name}: lengths {order[0]:g} (y = 1), {order[1]:g} (y = 0)")  # fmt: skip
+                   title=f"{name}: lengths {order[0]:g} (y = 1), {order[1]:g}")  # fmt: skip
     return figure
 
 

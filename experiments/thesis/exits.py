@@ -1,9 +1,10 @@
-"""Figures 6.2 to 6.7 and E.1: exits behind convolutions, of which the last knows the most.
+"""Figures 6.2 to 6.7 and E.1: exits behind convolutions, of which the last can know the most.
 
 Four convolutions of stride 2 with batch normalisation; behind each an exit that sees means over
-ninths of the image. Trained as printed: Nesterov's momentum, weight decay, batches of 64, and a
-learning rate that falls at a half and at three quarters. The first exit has looked at patches of
-three by three pixels, so that the last one has something to teach.
+ninths of the image. Trained by Nesterov's momentum, weight decay, batches of 64, and a learning
+rate that falls at a half and at three quarters, as printed; but the rate is a tenth of the printed
+one, and the two losses of (6.1) have weights of a half. The first exit has looked at patches of
+three by three pixels, so that later ones have something to teach where labels suffice.
 """
 
 from __future__ import annotations

@@ -577,6 +577,12 @@ def test_what_closed_forms_say() -> None:
     says("speed.md", f"would have {2000 * 100 * 4 * 785:.0e} entries".replace("e+0", "e"))
     says("research/activations.md", f"noise has a localisation of {3 / 42:.3f}",
          "a wave 0.038")  # fmt: skip
+    loss = rows("activations").query("activation == 'sigmoid' and not biases").loss
+    assert loss.max() < 0.115
+    says(
+        "research/activations.md",
+        f"ends at {loss.mean():.3f}, where that of the constant 1/2 is 0.125",
+    )
     says(HALF_SPACES, "f = 0 has the loss 0.25")  # the mean of sin^2, halved
     grid = np.linspace(1e-6, 60, 600_001)
     ridge, flow = grid / (1 + grid), -np.expm1(-grid)

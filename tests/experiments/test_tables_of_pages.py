@@ -658,9 +658,13 @@ def _as_peer(cell: str, row: pd.Series | None) -> bool:
 
 def test_units_of_three_activations() -> None:
     frame = rows("activations")
-    assert frame.groupby(["activation", "xi_1"]).size().eq(24).all()
-    for (name, order), here in frame.groupby(["activation", "xi_1"]):
-        for side, one in (("above 0", here[here.bias > 0]), ("below 0", here[here.bias < 0])):
+    keys = ["activation", "biases", "xi_1"]
+    assert frame.groupby(keys).size().eq(24).all() and len(frame) == 2 * 5 * 24
+    for (name, biases, order), here in frame.groupby(keys):
+        assert biases or (here.bias == 0).all()
+        sides = {"above 0": here.bias > 0, "below 0": here.bias < 0} if biases else {
+            "none": here.bias == 0}  # fmt: skip
+        for side, one in ((side, here[which]) for side, which in sides.items()):
             other = 6 - order
             cells = [name, f"{order:g}, {other:g}", side, str(len(one))]
             cells += [f"{one.localisation.mean():.3f}", f"{one.fast.mean():.3f}"]
