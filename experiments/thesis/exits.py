@@ -23,7 +23,7 @@ from implicit_bias.data.catalogue import load_class_data
 from implicit_bias.drawing import Row, compose, legend_above
 from implicit_bias.models.heads import confidence, exits_loss
 
-from ..exit_heads import Draw, Floats, accuracies, accuracy, reported
+from ..exit_heads import COLORS, Draw, Floats, accuracies, accuracy, reported
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,12 +44,6 @@ COURSES: dict[str, dict[str, Any]] = {
     "annealed": {"annealed": True},
     "annealed, all later teach": {"annealed": True, "later": True},
 }
-# In print exit-wise is blue, distilled and annealed green, semi-supervised red, all later yellow.
-COLORS = {
-    "exit-wise": "#0072B2", "distilled": "#009E73", "semi-supervised": "#D55E00",
-    "annealed": "#009E73", "annealed, all later teach": "#E69F00", "tau = 1": "#000000",
-    "tau = 2": "#CC79A7", "tau = 3": "#56B4E9", "tau = 4": "#8C564B",
-}  # fmt: skip
 
 
 class Convolutions(nn.Module):
