@@ -282,13 +282,13 @@ def rows(*, full: bool) -> Iterator[dict[str, Any]]:
     """
     n_steps, seeds = (2_000, (0, 1)) if full else (1_000, (0,))
     for target in TARGETS_A:
-        model = Splitting.random(seeds[0])
-        descend(model, target, n_steps=n_steps)
-        about = {"figure": "4.3a", "target": target, "information": model.information(),
-                 "gap": model.gap()}  # fmt: skip
+        split = Splitting.random(seeds[0])
+        descend(split, target, n_steps=n_steps)
+        about = {"figure": "4.3a", "target": target, "information": split.information(),
+                 "gap": split.gap()}  # fmt: skip
         for z in SLICES:
             with torch.no_grad():
-                curve = log_density(model.decoder(torch.tensor(z)), GRID).exp()
+                curve = log_density(split.decoder(torch.tensor(z)), GRID).exp()
                 curve *= float(log_density(PRIOR, torch.tensor(z)).exp())
             for k in range(150, 851, 4):
                 yield about | {"label": z, "z": float(GRID[k]), "p": float(curve[k])}
