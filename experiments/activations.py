@@ -5,8 +5,9 @@
 The notes on gated deep linear networks report, without numbers, that units of erf and sigmoid come
 out alike, and that ReLU units localise if the positive class has the longer length scale and
 oscillate otherwise, without biases too, which sigmoids need. y = mean_k s(w_k x + b_k) + c, all of
-w, b and c trained by full batches on the squared loss, or w alone at b = c = 0. One row a unit,
-`activations.csv`, and the picture, `activations.png`:
+w, b and c trained by full batches on the squared loss, or w alone at b = c = 0. ReLU units are also
+trained where the process is nearly binary (gain 100 and not 3), on five times as many samples. One
+row a unit, `activations.csv`, and the picture, `activations.png`:
 
     loss             of its network at the end; 1/8 is that of the constant 1/2
     bias             of the unit. erf(-u) = -erf(u), and sigmoid(-u) = 1 - sigmoid(u): networks of
@@ -41,9 +42,12 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "erf": lambda u: torch.erf(u / math.sqrt(2)),
     "sigmoid": torch.sigmoid,
 }
-# Activations, each with biases b and c or without.
-NETWORKS = (("relu", True), ("erf", True), ("sigmoid", True), ("relu", False), ("sigmoid", False))
 ORDERS = ((5.0, 1.0), (1.0, 5.0))
+# Activation, with biases b and c or without, gain of the process, and samples over `SAMPLES`.
+CASES = (
+    ("relu", True, 3.0, 1), ("relu", True, 100.0, 5), ("erf", True, 3.0, 1),
+    ("sigmoid", True, 3.0, 1), ("relu", False, 3.0, 1), ("sigmoid", False, 3.0, 1),
+)  # fmt: skip
 INPUTS, UNITS, SAMPLES, STEPS, SEEDS = 40, 8, 4000, 2500, 3
 # Steps of units, whose mean divides gradients by their number, and of the constant.
 RATE, CONSTANT_RATE = {"relu": 2.0, "erf": 2.0, "sigmoid": 20.0}, 0.5
@@ -97,16 +101,19 @@ def fast_share(w: np.ndarray) -> float:
 def rows(
     seeds: int = SEEDS, *, samples: int = SAMPLES, steps: int = STEPS
 ) -> Iterator[dict[str, Any]]:
-    for name, biases in NETWORKS:
+    for name, biases, gain, factor in CASES:
         for order in ORDERS:
             for seed in range(seeds):
-                data = make_nlgp(samples, xi_1=order[0], xi_0=order[1], random_state=seed)
+                data = make_nlgp(
+                    factor * samples, xi_1=order[0], xi_0=order[1], gain=gain, random_state=seed
+                )
                 start = Units.random(seed, biases=biases)
                 found, loss = train(name, start, data.X, data.y, steps=steps, biases=biases)
                 for k, (w, bias) in enumerate(zip(found.w.numpy(), found.b.tolist(), strict=True)):
                     yield {
-                        "activation": name, "biases": biases, "xi_1": order[0],
-                        "xi_0": order[1], "seed": seed, "unit": k, "loss": loss, "bias": bias,
+                        "activation": name, "biases": biases, "gain": gain,
+                        "samples": factor * samples, "xi_1": order[0], "xi_0": order[1],
+                        "seed": seed, "unit": k, "loss": loss, "bias": bias,
                         "localisation": float(inverse_participation_ratio(w)),
                         "fast": fast_share(w), "norm": float(np.linalg.norm(w)),
                         "weights": " ".join(f"{x:.3g}" for x in w) if seed == 0 else "",
@@ -116,28 +123,35 @@ def rows(
 def draw(table: pd.DataFrame) -> Figure:
     """The largest unit of the first seed on either side of a bias of 0, as far as there is one.
 
-    Of networks without biases the largest unit.
+    Of ReLU networks without biases the largest unit; sigmoid ones learn nothing.
     """
     from matplotlib.figure import Figure
 
-    shown = [pair for pair in NETWORKS if pair != ("sigmoid", False)]  # which learns nothing
-    figure = Figure(figsize=(14, 5.8), layout="constrained")
-    figure.suptitle("Largest unit of either bias (first seed of three), two lengths on a ring of "
-                    f"{INPUTS} inputs")  # fmt: skip
+    shown = [one for one in CASES if one[:2] != ("sigmoid", False)]
+    figure = Figure(figsize=(17, 5.8), layout="constrained")
     axes = figure.subplots(len(ORDERS), len(shown))
+    first = table[table.seed == 0]
     for line, order in zip(axes, ORDERS, strict=True):
-        for ax, (name, biases) in zip(line, shown, strict=True):
-            here = table[(table.activation == name) & (table.biases == biases)
-                         & (table.xi_1 == order[0]) & (table.seed == 0)]  # fmt: skip
-            for said, side in (("bias > 0", here[here.bias > 0]), ("bias < 0", here[here.bias < 0]),
-                               ("no bias", here[here.bias == 0])):  # fmt: skip
+        for ax, (name, biases, gain, _) in zip(line, shown, strict=True):
+            here = first[(first.activation == name) & (first.gain == gain)]
+            here = here[(here.xi_1 == order[0]) & (here.biases == biases)]
+            sides = {
+                "bias > 0": here.bias > 0,
+                "bias < 0": here.bias < 0,
+                "no bias": here.bias == 0,
+            }
+            for said, side in ((said, here[which]) for said, which in sides.items()):
                 if len(side):
                     largest = side.loc[side.norm.idxmax()]
                     ax.plot(np.array(largest.weights.split(), dtype=float), label=said)
             ax.axhline(0, color="0.8", zorder=0)
             ax.legend(frameon=False, fontsize=8)
             ax.set(xlabel="input on the ring", ylabel="weight",
-                   title=f"{name}: lengths {order[0]:g} (y = 1), {order[1]:g}")  # fmt: skip
+                   title=f"{name}, gain {gain:g}, {here.samples.iloc[0]:,} samples\n"
+                         f"lengths {order[0]:g} (y = 1), {order[1]:g} (y = 0)")  # fmt: skip
+    figure.suptitle(
+        "nonlinear Gaussian process on a ring: largest units with either sign of the bias, seed 0"
+    )
     return figure
 
 

@@ -7,8 +7,8 @@ rate 0.1 over the largest eigenvalue of K_0. Weights are Gaussian of variance 2 
 have the same ones, and the gates of `galu` are those of a further draw. One row a depth, draw and
 kind has the spectrum of K_0 over its mean, its spread (tr K)^2 / tr K^2, the overlap ratio of the
 gates, and the share of the error that is left after --steps steps, by the law of a constant kernel
-and of the trained network. `galu.csv` and `galu.png` are written as rows come; draws that are there
-are not run again.
+and of the trained network. `galu.csv` is written as rows come, `galu.png` of all of them in the
+end; draws that are there are not run again.
 """
 
 from __future__ import annotations
@@ -121,8 +121,11 @@ def draw(table: pd.DataFrame) -> Figure:
         right.plot(mean.index, mean["left_by_law"], f"{colour}:", label=f"{kind}, constant kernel")
     left.set(xlabel="depth", ylabel="(tr K_0)^2 / tr K_0^2")
     right.set(xlabel="depth", ylabel="share of the error left")
+    for ax in (left, right):
+        ax.set_xticks(sorted(set(table["depth"])))
     left.legend(frameon=False)
     right.legend(frameon=False, fontsize="small")
+    figure.suptitle(f"100 points of the square, width 100, {table['seed'].nunique()} draws")
     return figure
 
 
@@ -143,9 +146,9 @@ def main(depths: tuple[int, ...], draws: int, steps: int, out: Path) -> None:
             found = rows(depth, seed, n=100, width=100, steps=steps)
             table = pd.concat([table, pd.DataFrame(found)], ignore_index=True)
             table.to_csv(path, index=False, float_format="%.6g")
-            draw(table).savefig(path.with_suffix(".png"), dpi=110)
             shares = ", ".join(f"{one['kind']} leaves {one['left']:.3f}" for one in found)
             click.echo(f"depth {depth}, draw {seed}: {shares}")
+    draw(table).savefig(path.with_suffix(".png"), dpi=110)
     click.echo(table.groupby(["depth", "kind"]).mean(numeric_only=True).to_string())
 
 

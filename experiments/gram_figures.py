@@ -249,13 +249,13 @@ def draw_random_gates(
         ax.plot(entry["depth"], entry[f"ideal_{name}"], "k:", label="ideal")
         ax.set_title(f"figure 2: {name} entry of K_0 / d, w = 500", fontsize="medium")
         ax.set(xlabel="depth", ylim=(0, 1.3 if name == "diagonal" else None))
+        ax.set_xticks(entry["depth"])
         ax.legend(frameon=False)
     for ax, width in zip(third[:2], (25, 500), strict=True):
         query = {"gates": "random", "width": width}
-        by_depth(ax, along, "step", "left", f"figure 3: error left, w = {width}",
-                 how="trained", **query)  # fmt: skip
-        by_depth(ax, along, "step", "left", f"figure 3: error left, w = {width}", ":", how="law",
-                 **query)  # fmt: skip
+        title = f"figure 3: error left, w = {width}" + ", one draw trained" * (width == 500)
+        for how, style in (("trained", "-"), ("law", ":")):
+            by_depth(ax, along, "step", "left", title, style, how=how, **query)
         ax.plot([], [], "k-", label="trained")
         ax.plot([], [], "k:", label="constant K_0")
         ax.set(xlabel="steps", ylim=(0, 1.05))

@@ -13,8 +13,8 @@ depths learn 300 images by either loss; at steps of the way one row tells
     error        held-out error of the network
 
 with the gaps of the machines; no error where a kernel does not separate the training images, a
-sample without an active path for one. `path_kernels_NAME.csv` and `.png` are written as runs end;
-runs that are there are not run again.
+sample without an active path for one. `path_kernels_NAME.csv` is written as runs end,
+`.png` of all of them in the end; runs that are there are not run again.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     return counts
 
 
-def draw(table: pd.DataFrame) -> Figure:
+def draw(table: pd.DataFrame, data: str) -> Figure:
     """nu, and the errors of the machine and of the network, along training, a column a case."""
     from matplotlib.figure import Figure
 
@@ -174,6 +174,7 @@ def draw(table: pd.DataFrame) -> Figure:
     panels[1][0].plot([], [], "C1-", label="machine of the path kernel")
     panels[1][0].plot([], [], "C7:", label="network")
     panels[1][0].legend(frameon=False, loc="lower left")
+    figure.suptitle(f"{data}, 4 against 7: {table['seed'].nunique()} seeds")
     return figure
 
 
@@ -195,13 +196,14 @@ def main(data_dir: Path | None, seeds: int, n_train: int, steps: int, out: Path)
             found = rows(case, data_dir, seed, n_train, steps)
             table = pd.concat([table, found], ignore_index=True)
             table.to_csv(path, index=False, float_format="%.6g")
-            draw(table).savefig(path.with_suffix(".png"), dpi=110)
             ends = found.iloc[[0, -1]]
             click.echo(
                 f"{case.name}, {case.loss}, seed {seed}: nu {ends['nu'].round().tolist()}, path "
                 f"kernel's error {ends['npk_error'].round(4).tolist()}, network "
                 f"{found['error'].iloc[-1]:.2%}"
             )
+    said = "bundled digits" if data_dir is None else "MNIST's test images"
+    draw(table, said).savefig(path.with_suffix(".png"), dpi=110)
     click.echo(summary(table).to_string(float_format="%.4g"))
 
 

@@ -7,20 +7,21 @@ The images of five classes keep their labels; each of the other five is split in
 and the 25 clusters get labels of that half at random. Networks of five hidden layers of 128 units
 learn the ten labels by cross-entropy with Adam: a ReLU network, and a deep linearly gated one with
 constant experts (DLGN-PWC) and soft gates of steepness 4. The claim: throughout training more paths
-are open on the simple half than on the complex one, and the tangent kernel's diagonal is larger.
+are open on the simple half than on the complex one. Beside it stands the tangent kernel's diagonal.
 
 Classes differ in size and shape whatever their labels are. So every seed is run twice, with 0 to 4
 as the simple half and with 5 to 9, from the same weights: means over both arms of the logarithm of
 simple over complex know nothing of the classes, and are 0 at the start by construction. One row a
 checkpoint:
 
-    data, network, simple, seed, step
+    network, simple, seed, step
     paths      log2 of the mean number of open paths on the simple half over that on the complex one
     ntk        the same of the tangent kernel's diagonal, summed over the ten scores
     log_paths_simple, log_paths_complex      mean log2 of the open paths of a sample
     train_simple, .., test_complex           accuracy on both halves
 
-`simple_half_NAME.csv` and `.png` are written as runs end; runs that are there are not run again.
+`simple_half_NAME.csv` is written as runs end, `.png` of all of them in the end; runs that are there
+are not run again.
 """
 
 from __future__ import annotations
@@ -223,7 +224,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found).join(means)
 
 
-def draw(table: pd.DataFrame) -> Figure:
+def draw(table: pd.DataFrame, data: str) -> Figure:
     """Both ratios and the accuracies along training, a row of panels a network."""
     from matplotlib.figure import Figure
 
@@ -251,6 +252,7 @@ def draw(table: pd.DataFrame) -> Figure:
     panels[0][0].plot([], [], "k-", label="mean of both")
     panels[0][0].legend(frameon=False)
     panels[0][2].legend(frameon=False)
+    figure.suptitle(f"{data}: {table['seed'].nunique()} seeds, both arms; accuracies are means")
     return figure
 
 
@@ -272,13 +274,14 @@ def main(data_dir: Path | None, seeds: int, out: Path) -> None:
                 found = run(data_dir, kind, simple, seed)
                 table = pd.concat([table, found], ignore_index=True)
                 table.to_csv(path, index=False, float_format="%.6g")
-                draw(table).savefig(path.with_suffix(".png"), dpi=110)
                 ends = found.iloc[[0, -1]]
                 click.echo(
                     f"{kind}, {simple} simple, seed {seed}: paths {ends['paths'].tolist()}, ntk "
                     f"{ends['ntk'].tolist()}, test {found['test_simple'].iloc[-1]:.3f} / "
                     f"{found['test_complex'].iloc[-1]:.3f}"
                 )
+    said = "bundled digits" if data_dir is None else "MNIST's test images"
+    draw(table, said).savefig(path.with_suffix(".png"), dpi=110)
     click.echo(summary(table).to_string(float_format="%.3g"))
 
 

@@ -10,7 +10,8 @@ the arm that the source lacks, in which the last five classes are the simple hal
 
     simple_half_curves_NAME.csv    of a checkpoint, the mean number of open paths on both halves,
                                    the mean diagonal of the tangent kernel there, and accuracies
-    simple_half_kernels_NAME.csv   of three moments (start; 72 % of the simple half learned; end)
+    simple_half_kernels_NAME.csv   of three moments (start; the first step with 72 % of the simple
+                                   half learned; end)
                                    the mean of the overlap and of the tangent kernel over pairs of
                                    50 images of two labels each, over their mean diagonal
     simple_half_curves_NAME.png    figures 7, 11 (DLGN-PWC) and 12 (ReLU)
@@ -21,7 +22,6 @@ Labels stand in the order of the source: those of the simple half first.
 
 from __future__ import annotations
 
-import math
 from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,6 +91,14 @@ def kernels(network: Classifier, part: Part, simple: str) -> dict[str, Floats]:
     }
 
 
+def accuracy(network: Classifier, part: Part, *, simple: bool) -> float:
+    """Share of right labels on the simple half, or on the complex one."""
+    own = torch.tensor(part.simple == simple)
+    with torch.no_grad():
+        right = network(part.X[own]).argmax(1) == part.labels[own]
+    return float(right.float().mean())
+
+
 def curve(network: Classifier, train: Part, test: Part) -> dict[str, float]:
     """Means on both halves: open paths, diagonal of the tangent kernel, accuracies."""
     rows = chosen(train)
@@ -102,10 +110,7 @@ def curve(network: Classifier, train: Part, test: Part) -> dict[str, float]:
         found[f"paths_{name}"] = float(paths[easy == half].mean())
         found[f"ntk_{name}"] = float(diagonal[easy == half].mean())
         for part_name, part in (("train", train), ("test", test)):
-            own = torch.tensor(part.simple == half)
-            with torch.no_grad():
-                right = network(part.X[own]).argmax(1) == part.labels[own]
-            found[f"{part_name}_{name}"] = float(right.float().mean())
+            found[f"{part_name}_{name}"] = accuracy(network, part, simple=half)
     return found
 
 
@@ -120,18 +125,20 @@ def run(
     shared: dict[str, Any] = {"network": kind, "simple": simple, "seed": seed}
     along: list[dict[str, Any]] = []
     moments: list[dict[str, Any]] = []
+    met: set[str] = set()
     for step in range(steps + 1):
         if step % EVERY == 0 or step == steps:
             along.append({**shared, "step": step, **curve(network, train, test)})
-            reached = {"start": 0.0, "middle": LEARNED, "end": 0.0 if step == steps else math.inf}
-            there = {one["moment"] for one in moments}
-            for name, least in reached.items():
-                if name not in there and along[-1]["train_simple"] >= least:
-                    for sort, means in kernels(network, train, simple).items():
-                        values = dict(zip(COLUMNS, (means[pair] for pair in PAIRS), strict=True))
-                        moments.append(
-                            {**shared, "moment": name, "step": step, "kernel": sort, **values}
-                        )
+        reached = {
+            "start": step == 0,
+            "middle": "middle" not in met and accuracy(network, train, simple=True) >= LEARNED,
+            "end": step == steps,
+        }
+        for name in (name for name, now in reached.items() if now):
+            met.add(name)
+            for sort, means in kernels(network, train, simple).items():
+                values = dict(zip(COLUMNS, (means[pair] for pair in PAIRS), strict=True))
+                moments.append({**shared, "moment": name, "step": step, "kernel": sort, **values})
         batch = torch.randint(len(train.X), (BATCH,), generator=batches)
         loss = torch.nn.functional.cross_entropy(network(train.X[batch]), train.labels[batch])
         optimiser.zero_grad()

@@ -15,8 +15,8 @@ depth turns into the identity. One row a width, depth and draw compares it with
 
 by least, median and largest eigenvalue and by the steps until a tenth of the error is left; for
 the first --trained draws the network is trained too, on its targets and on targets that are at 0.01
-of the distance from its first scores. `spectra.csv` and `spectra.png` are written as rows come;
-draws that are there are not run again.
+of the distance from its first scores. `spectra.csv` is written as rows come, `spectra.png`
+of all of them in the end; draws that are there are not run again.
 """
 
 from __future__ import annotations
@@ -231,7 +231,9 @@ def draw(rows: pd.DataFrame) -> Figure:
         _over_depth(steps, own, "steps", floor=1)
         steps.plot(own["depth"], own["trained_steps"], "C2x", ms=8, label="trained network")
         steps.plot(own["depth"], own["small_steps"], "k+", ms=8, label="trained, errors times 0.01")
-        least.set(ylabel="least eigenvalue of K_0 / d", title=f"width {width}")
+        for ax in (least, steps, variances):
+            ax.set_xticks(sorted(set(own["depth"])))
+        least.set(ylabel="least eigenvalue of K_0 / d (at least 1e-4)", title=f"width {width}")
         steps.set(ylabel="steps to a tenth of the error")
         deep = own[own["depth"] > 2]  # signs in two layers have no variance
         mean = (deep["variance"] / deep["printed_variance"]).groupby(deep["depth"]).mean()
@@ -239,6 +241,9 @@ def draw(rows: pd.DataFrame) -> Figure:
         variances.set(xlabel="depth", yscale="log", ylabel="exact variance / published bound")
     panels[-1][0].legend(frameon=False, fontsize="small")
     panels[-1][1].legend(frameon=False, fontsize="small")
+    figure.suptitle(
+        f"random gates on {rows['n'].iloc[0]} copies of x = 1, {rows['seed'].nunique()} draws"
+    )
     return figure
 
 
@@ -284,7 +289,6 @@ def main(
         rows.append(row(case, train=case.seed <= trained))
         frame = pd.DataFrame(rows).sort_values(KEY)
         frame.to_csv(path, index=False, float_format="%.6g")
-        draw(frame).savefig(path.with_suffix(".png"), dpi=110)
         one = rows[-1]
         click.echo(
             f"{case}: least {one['least']:.4f} (ideal {one['ideal_least']:.4f}, gates "
@@ -292,6 +296,7 @@ def main(
             f"{one['steps']:.0f} (predicted {one['predicted_steps']:.0f}, trained "
             f"{one['trained_steps']:.0f})"
         )
+    draw(pd.DataFrame(rows).sort_values(KEY)).savefig(path.with_suffix(".png"), dpi=110)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,25 @@ def test_paths_and_half_planes_are_those_of_the_moment(trained) -> None:
         assert row[f"facing_up_{name}"] == pytest.approx(np.mean(share >= 0.75), abs=1 / 16 + 1e-9)
 
 
+def test_losses_of_halves_and_artefacts_are_those_of_the_moment(trained) -> None:
+    row, _, moments = trained
+    for name, one in moments.items():
+        easy, hard = row[f"easy_at_{name}"], row[f"hard_at_{name}"]
+        assert (easy + hard) / 2 == pytest.approx(one.loss)
+        assert 0 < row[f"artefact_at_{name}"] <= np.sqrt(2 * easy)
+    assert row["easy_at_half"] < row["hard_at_half"]
+
+
+def test_an_artefact_is_what_is_fast_and_on_the_easy_half() -> None:
+    X, y = circle.points()
+    angle, above = np.arctan2(X[:, 1], X[:, 0]), X[:, 1] > 0
+    for periods, expected in ((4, 0.0), (5, 0.3 / np.sqrt(2))):
+        wave = 0.3 * np.sin(2 * periods * angle)
+        assert circle.artefact(y + above * wave) == pytest.approx(expected, abs=1e-12)
+    assert circle.artefact(y + ~above * wave) == pytest.approx(0, abs=1e-12)
+    assert circle.half_losses(y + above) == pytest.approx((0.5, 0.0), abs=1e-12)
+
+
 @pytest.mark.parametrize(("experts", "gates"), circle.ARMS)
 def test_tangent_kernels_are_those_of_the_weights_that_are_trained(experts, gates) -> None:
     network, X = circle.made(experts, gates, 1), circle.points()[0][::80]

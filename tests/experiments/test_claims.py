@@ -29,6 +29,15 @@ def test_more_paths_are_not_open_on_the_simple_half() -> None:
     assert sum(at_80) == 0 and sum(throughout) == 2
 
 
+def test_convergence_behind_random_gates_gets_better_with_depth_up_to_a_depth() -> None:
+    errors = rows("gram_errors").query("gates == 'random'").set_index(["how", "width", "step"])
+    for width, step, best in ((500, 15, 12), (25, 1000, 8)):
+        for how in ("trained", "law"):
+            left = errors.loc[how, width, step].set_index("depth").left
+            assert left.idxmin() == best and left.index.max() == 20
+            assert left[2] > left[4] > left[6] > left[best] and left[20] > 1.1 * left[best]
+
+
 def test_nu_of_the_tangent_kernel_does_not_say_which_network_generalises() -> None:
     runs = rows("soft_gates_mnist").query("init == 'sign'").set_index(["seed", "epoch", "kind"])
     first, last = (runs.xs(epoch, level="epoch").unstack() for epoch in (0, 40))
