@@ -4,10 +4,10 @@
 
 The notes on gated deep linear networks report, without numbers, that units of erf and sigmoid come
 out alike, and that ReLU units localise if the positive class has the longer length scale and
-oscillate otherwise. y = mean_k s(w_k x + b_k) + c, all of w, b and c trained by full batches on the
-squared loss. ReLU units are also trained where the process is nearly binary (gain 100 and not 3),
-on five times as many samples. One row a unit, `activations.csv`, and the picture,
-`activations.png`:
+oscillate otherwise, without biases too, which sigmoids need. y = mean_k s(w_k x + b_k) + c, all of
+w, b and c trained by full batches on the squared loss, or w alone at b = c = 0. ReLU units are also
+trained where the process is nearly binary (gain 100 and not 3), on five times as many samples. One
+row a unit, `activations.csv`, and the picture, `activations.png`:
 
     loss             of its network at the end; 1/8 is that of the constant 1/2
     bias             of the unit. erf(-u) = -erf(u), and sigmoid(-u) = 1 - sigmoid(u): networks of
@@ -32,7 +32,7 @@ from torch import Tensor
 
 from implicit_bias.models.gdln import inverse_participation_ratio, make_nlgp
 
-from .tables import keep_rows, sizes
+from .tables import keep_rows, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,8 +43,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
 }
 ORDERS = ((5.0, 1.0), (1.0, 5.0))
-# Activation, gain of the process, and samples over `SAMPLES`.
-CASES = (("relu", 3.0, 1), ("relu", 100.0, 5), ("erf", 3.0, 1), ("sigmoid", 3.0, 1))
+# Activation, with biases b and c or without, gain of the process, and samples over `SAMPLES`.
+CASES = (
+    ("relu", True, 3.0, 1), ("relu", True, 100.0, 5), ("erf", True, 3.0, 1),
+    ("sigmoid", True, 3.0, 1), ("relu", False, 3.0, 1), ("sigmoid", False, 3.0, 1),
+)  # fmt: skip
 INPUTS, UNITS, SAMPLES, STEPS, SEEDS = 40, 8, 4000, 2500, 3
 # Steps of units, whose mean divides gradients by their number, and of the constant.
 RATE, CONSTANT_RATE = {"relu": 2.0, "erf": 2.0, "sigmoid": 20.0}, 0.5
@@ -59,22 +62,26 @@ class Units:
     c: Tensor
 
     @classmethod
-    def random(cls, seed: int) -> Units:
+    def random(cls, seed: int, *, biases: bool = True) -> Units:
         rng = np.random.default_rng(seed)
         w = torch.tensor(0.1 / math.sqrt(INPUTS) * rng.normal(size=(UNITS, INPUTS)))
-        b = torch.tensor(0.1 * rng.normal(size=UNITS))
+        b = torch.tensor(0.1 * biases * rng.normal(size=UNITS))
         return cls(w, b, torch.zeros((), dtype=w.dtype))
 
 
 def train(
-    name: str, start: Units, X: np.ndarray, y: np.ndarray, *, steps: int
+    name: str, start: Units, X: np.ndarray, y: np.ndarray, *, steps: int, biases: bool = True
 ) -> tuple[Units, float]:
-    """Units after so many steps, and the loss that they began the last one with."""
+    """Units after so many steps, and the loss that they began the last one with.
+
+    Without `biases` b and c stay.
+    """
     inputs, targets = torch.tensor(X), torch.tensor(y)
     w, b, c = (one.clone().requires_grad_() for one in (start.w, start.b, start.c))
-    optimizer = torch.optim.SGD(
-        [{"params": [w, b], "lr": RATE[name]}, {"params": [c], "lr": CONSTANT_RATE}]
-    )
+    optimizer = torch.optim.SGD([
+        {"params": [w, b] if biases else [w], "lr": RATE[name]},
+        {"params": [c] if biases else [], "lr": CONSTANT_RATE},
+    ])  # fmt: skip
     loss = torch.zeros(())
     for _ in range(steps):
         optimizer.zero_grad()
@@ -94,18 +101,19 @@ def fast_share(w: np.ndarray) -> float:
 def rows(
     seeds: int = SEEDS, *, samples: int = SAMPLES, steps: int = STEPS
 ) -> Iterator[dict[str, Any]]:
-    for name, gain, factor in CASES:
+    for name, biases, gain, factor in CASES:
         for order in ORDERS:
             for seed in range(seeds):
                 data = make_nlgp(
                     factor * samples, xi_1=order[0], xi_0=order[1], gain=gain, random_state=seed
                 )
-                found, loss = train(name, Units.random(seed), data.X, data.y, steps=steps)
+                start = Units.random(seed, biases=biases)
+                found, loss = train(name, start, data.X, data.y, steps=steps, biases=biases)
                 for k, (w, bias) in enumerate(zip(found.w.numpy(), found.b.tolist(), strict=True)):
                     yield {
-                        "activation": name, "gain": gain, "samples": factor * samples,
-                        "xi_1": order[0], "xi_0": order[1], "seed": seed,
-                        "unit": k, "loss": loss, "bias": bias,
+                        "activation": name, "biases": biases, "gain": gain,
+                        "samples": factor * samples, "xi_1": order[0], "xi_0": order[1],
+                        "seed": seed, "unit": k, "loss": loss, "bias": bias,
                         "localisation": float(inverse_participation_ratio(w)),
                         "fast": fast_share(w), "norm": float(np.linalg.norm(w)),
                         "weights": " ".join(f"{x:.3g}" for x in w) if seed == 0 else "",
@@ -113,20 +121,29 @@ def rows(
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """The largest unit of the first seed on either side of a bias of 0, as far as there is one."""
+    """The largest unit of the first seed on either side of a bias of 0, as far as there is one.
+
+    Of ReLU networks without biases the largest unit; sigmoid ones learn nothing.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(15, 5.8), layout="constrained")
-    axes = figure.subplots(len(ORDERS), len(CASES))
+    shown = [one for one in CASES if one[:2] != ("sigmoid", False)]
+    figure = Figure(figsize=(17, 5.8), layout="constrained")
+    axes = figure.subplots(len(ORDERS), len(shown))
     first = table[table.seed == 0]
     for line, order in zip(axes, ORDERS, strict=True):
-        for ax, (name, gain, _) in zip(line, CASES, strict=True):
+        for ax, (name, biases, gain, _) in zip(line, shown, strict=True):
             here = first[(first.activation == name) & (first.gain == gain)]
-            here = here[here.xi_1 == order[0]]
-            for said, side in (("> 0", here[here.bias > 0]), ("< 0", here[here.bias < 0])):
+            here = here[(here.xi_1 == order[0]) & (here.biases == biases)]
+            sides = {
+                "bias > 0": here.bias > 0,
+                "bias < 0": here.bias < 0,
+                "no bias": here.bias == 0,
+            }
+            for said, side in ((said, here[which]) for said, which in sides.items()):
                 if len(side):
                     largest = side.loc[side.norm.idxmax()]
-                    ax.plot(np.array(largest.weights.split(), dtype=float), label=f"bias {said}")
+                    ax.plot(np.array(largest.weights.split(), dtype=float), label=said)
             ax.axhline(0, color="0.8", zorder=0)
             ax.legend(frameon=False, fontsize=8)
             ax.set(xlabel="input on the ring", ylabel="weight",
@@ -140,7 +157,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 @click.command()
 @sizes(seeds=(1, SEEDS), steps=(500, STEPS))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(seeds: int, steps: int, out: Path) -> None:
     """Train the units, and write what became of them."""
     path = out / "activations.csv"

@@ -43,7 +43,7 @@ from implicit_bias.measures.layers import LEVELS
 from .convolution_figure import draw
 from .convolution_heads import PAIRED, head_rows, numbered
 from .spectra import Array, machine
-from .tables import sizes
+from .tables import out_folder, sizes
 
 # Table 3.1: kernels, their size, stride and padding; then fc(features, 128) and fc(128, 1).
 CONVOLUTIONS = (
@@ -154,7 +154,7 @@ def run(folder: Path | None, biases: bool, seed: int, epochs: int) -> dict[str, 
     help="Folder of MNIST's IDX files; scikit-learn's digits without it.",
 )
 @sizes(seeds=(1, 3), epochs=(10, 50))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(folder: Path | None, seeds: int, epochs: int, out: Path) -> None:
     """Look at the layers of a convolutional network that learns 0 against 1."""
     name = "digits" if folder is None else "mnist"

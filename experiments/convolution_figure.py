@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STYLES = {True: "-", False: "--"}
+TITLES = {"mnist": "MNIST's test images", "digits": "scikit-learn's digits"}
 KINDS = {"mean_cosine": "two vectors", "cone_cosine": "silent pair"}
 
 
@@ -24,7 +25,12 @@ def draw(tables: dict[str, pd.DataFrame], name: str) -> Figure:
         Row(3, lambda axes: _draw_layers(tables["layers"], axes), height=3.8),
         Row(3, lambda axes: _draw_heads(tables["heads"], tables["neurons"], axes), height=3.8),
     ]
-    return compose(rows, title=f"{name}, 0 against 1: features of a convolutional network")
+    title = (
+        f"Figures 3.3 and 3.4 of the thesis: {TITLES.get(name, name)}, 0 against 1 "
+        "(layer 0: images; bars of cosines: 5 to 95 % and 25 to 75 %,\n"
+        "first seed with biases, as are the neurons)"
+    )
+    return compose(rows, title=title)
 
 
 def _draw_layers(table: pd.DataFrame, axes: list[Axes]) -> None:

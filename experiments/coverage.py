@@ -30,6 +30,7 @@ from implicit_bias.dynamics import extrapolate
 from implicit_bias.measures.extrapolation import Extrapolation, inverse_log_loss
 
 from .coverage_runs import CASES, Case, Series, degree_of, run_case
+from .tables import out_folder
 
 SEEDS = (1, 2)
 FARTHER = (10, 20)
@@ -121,7 +122,7 @@ def runs_of(case: Case, seed: int, folder: Path | None) -> dict[str, Series]:
 @click.option("--seed", "seeds", type=int, multiple=True, default=SEEDS, show_default=True)
 @click.option("--model", "models", multiple=True, help="These models alone.")
 @click.option("--series", type=click.Path(path_type=Path), help="Folder to keep series in.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(seeds: Sequence[int], models: Sequence[str], series: Path | None, out: Path) -> None:
     """Train networks, extrapolate their beginnings, and count how often the bars hold."""
     out.mkdir(parents=True, exist_ok=True)

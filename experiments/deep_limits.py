@@ -33,6 +33,8 @@ import implicit_bias as ib
 from implicit_bias.gates.layered import LinearGates
 from implicit_bias.gates.random_gates import RandomGates
 
+from .tables import out_folder
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -145,9 +147,7 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 
 @click.command()
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder of the results."
-)
+@out_folder
 @click.option("--seeds", default=SEEDS, help="Starts of each case.")
 def main(out: Path, seeds: int) -> None:
     """Write `deep_limits.csv` and `deep_limits.png`."""

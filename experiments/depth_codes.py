@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import implicit_bias as ib
 
-from .tables import begun, keep_rows
+from .tables import begun, keep_rows, out_folder
 
 Array = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ def plot(table: pd.DataFrame, path: Path) -> None:
 
 @click.command()
 @click.option("--starts", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(starts: int, out: Path) -> None:
     """Codes that deep linear networks of six classes end at."""
     path = out / "depth_codes.csv"

@@ -45,6 +45,7 @@ KAPPAS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 DELTAS = tuple(range(0, 100, 10))
 REDUCED = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 TRANSFER = {"digits": 30, "mnist": 100}
+TITLES = {"digits": "scikit-learn's digits", "mnist": "MNIST's test images"}
 
 
 def geometry(n_draws: int) -> Iterator[Row]:
@@ -163,12 +164,18 @@ def draw(folder: Path) -> None:
             FigureRow(3, lambda axes: _draw_samples(axes), height=3.6),
             FigureRow(3, lambda axes: _draw_results(axes, falls, learners), height=3.8),
         ]
-        title = "linear distillation: data geometry, bounds, monotonicity"
+        title = (
+            "Figures 5.1, 5.2, 5.3 and 5.5 of the thesis: linear distillation "
+            "(bars: two standard errors)"
+        )
         compose(rows, title=title).savefig(folder / "distillation.png", dpi=110)
     biased = [pd.read_csv(path) for path in sorted(folder.glob("distillation_bias_*.csv"))]
     if biased:
         panel = FigureRow(len(biased), lambda axes: _draw_bias(axes, biased), height=3.6)
-        title = "students of one loss, further and further from where descent goes"
+        title = (
+            "Figure 5.4 of the thesis: students of one loss, further and further from where "
+            "descent goes (bars: two standard errors)"
+        )
         compose([panel], title=title).savefig(folder / "distillation_bias.png", dpi=110)
 
 
@@ -192,7 +199,7 @@ def _draw_tasks(axes: list[Axes]) -> None:
     for name, p in TASKS.items():
         tails.plot(np.degrees(theta), p(theta), label=name)
         bounds.plot(samples, [risk_bound(p, int(n)).sharper for n in samples], label=name)
-    tails.set(xlabel="angle theta, degrees", ylabel="p(theta)", xlim=(0, 90), ylim=(0, 1.02))
+    tails.set(xlabel="5.1: angle theta, degrees", ylabel="p(theta)", xlim=(0, 90), ylim=(0, 1.02))
     bounds.set(xlabel="samples n", ylabel="least bound of the risk", yscale="log", ylim=(1e-6, 1.2))
     for ax in axes:
         legend_above(ax)
@@ -208,7 +215,13 @@ def _draw_samples(axes: list[Axes]) -> None:
         rise = 3 * math.tan(math.radians(margin))
         ax.fill_between([-3, 0, 3], [-rise, 0, -rise], [rise, 0, rise], color="0.92", zorder=0)
         ax.axhline(0, color="0.6", linewidth=0.8)
-        ax.set(title=name, xlabel="across the teacher", aspect="equal", xlim=(-3, 3), ylim=(-3, 3))
+        ax.set(
+            title=f"5.2: {name}",
+            xlabel="across the teacher",
+            aspect="equal",
+            xlim=(-3, 3),
+            ylim=(-3, 3),
+        )
     axes[0].set_ylabel("along the teacher")
 
 
@@ -219,14 +232,15 @@ def _draw_results(axes: list[Axes], falls: Any, learners: Any) -> None:
     risk.errorbar(falls.kappa, falls.risk, 2 * falls.risk_error, label="risk", marker="o", ms=3)
     for name, label in (("bound_sharper", "theorem 5.3"), ("corollary", "corollary 5.2")):
         risk.plot(falls.kappa, falls[name], linestyle="--", label=label)
-    risk.set(xlabel="alignment kappa", ylabel="transfer risk", yscale="symlog", ylim=(0, 1))
+    risk.set(xlabel="5.3: alignment kappa", ylabel="transfer risk", yscale="symlog", ylim=(0, 1))
     risk.set_yscale("symlog", linthresh=1e-4)
     for k, one in learners.iterrows():
         index.errorbar(
-            one["index"], one.risk, 2 * one.risk_error, 2 * one.index_error, fmt="o", ms=4,
+            one.risk, one["index"], 2 * one.index_error, 2 * one.risk_error, fmt="o", ms=4,
             label=one.learner, color=f"C{k}",
         )  # fmt: skip
-    index.set(xlabel="share of further samples that help", ylabel="transfer risk", xlim=(0.2, 1.05))
+    index.set(xlabel="5.5: transfer risk", ylabel="share of further samples that help",
+              ylim=(0, 1.05))  # fmt: skip
     legend_above(risk)
     handles = index.get_legend_handles_labels()
     axes[2].axis("off")
@@ -237,7 +251,7 @@ def _draw_bias(axes: list[Axes], biased: list[Any]) -> None:
     for ax, rows in zip(axes, biased, strict=True):
         ax.errorbar(rows.delta, rows.risk, 2 * rows.risk_error, marker="o", ms=3)
         ax.set(
-            title=f"{rows.data[0]}, 0 against 1, n = {rows.n_train[0]}", xlabel="delta",
+            title=f"{TITLES[rows.data[0]]}, 0 against 1, n = {rows.n_train[0]}", xlabel="delta",
             ylabel="transfer risk", ylim=(0, None),
         )  # fmt: skip
 

@@ -217,7 +217,8 @@ EXAMPLES: dict[str, Callable[[], Found]] = {
 
 @click.command()
 @click.option("--only", type=click.Choice(list(EXAMPLES)), multiple=True, default=list(EXAMPLES))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The table.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("runs/examples.csv"),
+              show_default=True, help="The table.")  # fmt: skip
 def main(only: tuple[str, ...], out: Path) -> None:
     """Numbers of single runs that pages quote."""
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ import implicit_bias as ib
 from experiments.printed import forgotten, one_hot, wrong_groups
 from implicit_bias.measures.scalars import agreement, scores
 
-from .tables import sizes
+from .tables import out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -184,7 +184,7 @@ def draw(rows: pd.DataFrame) -> Figure:
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
 @click.option("--hidden-units", type=click.IntRange(min=1), default=10, show_default=True)
 @sizes({"observe": 0}, seeds=(2, 20), observe=(1, 4))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(data_dir: Path | None, hidden_units: int, seeds: int, observe: int, out: Path) -> None:
     """Tell loss, slow units and errors of the printed programs apart."""
     out.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ import numpy as np
 import implicit_bias as ib
 
 from .spectra import machine, printed_variance, scores
-from .tables import sizes
+from .tables import out_folder, sizes
 
 WIDTH, LATER = 100, 11
 
@@ -87,7 +87,7 @@ def row(depth: int, width: int, draws: int, kernels: int) -> dict[str, Any]:
 @click.command()
 @click.option("--width", type=click.IntRange(min=1), default=WIDTH, show_default=True)
 @sizes({"draws": 2, "kernels": 2}, draws=(10, 50), kernels=(200, 2000))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(width: int, draws: int, kernels: int, out: Path) -> None:
     """One step of deep linear networks, and the moments of their kernels."""
     import pandas as pd

@@ -24,7 +24,7 @@ import pandas as pd
 import implicit_bias as ib
 
 from .spectra import Array, machine, scores
-from .tables import begun, sizes
+from .tables import begun, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -132,7 +132,7 @@ def draw(table: pd.DataFrame) -> Figure:
 @click.command()
 @click.option("--depth", "depths", type=int, multiple=True, default=(2, 4, 6, 8), show_default=True)
 @sizes(draws=(2, 11), steps=(300, 1000))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(depths: tuple[int, ...], draws: int, steps: int, out: Path) -> None:
     """Compare gates of another network with a ReLU network's own, at the start and trained."""
     click.echo(machine())

@@ -36,7 +36,7 @@ from implicit_bias.drawing.palette import SERIES
 
 from . import galu
 from .spectra import RATE, Array, Case, ideal_matrix, machine, scores
-from .tables import sizes
+from .tables import out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -330,7 +330,7 @@ PARTS = ("random-gates", "galu", "linear")
 @click.command()
 @click.option("--only", type=click.Choice(PARTS), multiple=True, default=PARTS, show_default=True)
 @sizes({"draws": 2, "entry_draws": 2}, draws=(2, 5), entry_draws=(5, 20))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(only: tuple[str, ...], draws: int, entry_draws: int, out: Path) -> None:
     """Spectra and error curves by depth and width, as the source draws them."""
     click.echo(machine())

@@ -19,6 +19,7 @@ import numpy as np
 import implicit_bias as ib
 
 from .spectra import Array, machine
+from .tables import out_folder
 
 
 def jacobian(network: Any, X: Array, gates: Any) -> Any:
@@ -68,7 +69,7 @@ def row(n: int, width: int, depth: int, repeats: int) -> dict[str, Any]:
 
 @click.command()
 @click.option("--repeats", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(repeats: int, out: Path) -> None:
     """Time the tangent kernel both ways."""
     import pandas as pd

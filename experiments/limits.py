@@ -20,6 +20,8 @@ import pandas as pd
 
 import implicit_bias as ib
 
+from .tables import out_folder
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -130,7 +132,7 @@ def draw(frontier: pd.DataFrame) -> Figure:
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
 @click.option("--seed", "seeds", type=int, multiple=True, default=SEEDS, show_default=True)
 @click.option("--model", "models", multiple=True, help="These models alone.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(data_dir: Path | None, seeds: Sequence[int], models: Sequence[str], out: Path) -> None:
     """Bring every model to its limit and write how far each one came."""
     out.mkdir(parents=True, exist_ok=True)

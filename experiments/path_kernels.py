@@ -34,7 +34,7 @@ from implicit_bias.data.images import load_digit_classes, load_idx_classes
 from implicit_bias.options import LossName
 
 from .spectra import Array, machine, scores
-from .tables import begun, sizes
+from .tables import begun, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -182,7 +182,7 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
 @click.option("--n-train", type=click.IntRange(min=2), default=300, show_default=True)
 @sizes(seeds=(1, 5), steps=(200, 500))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(data_dir: Path | None, seeds: int, n_train: int, steps: int, out: Path) -> None:
     """Follow the path kernel of a ReLU network while it learns 4 against 7."""
     click.echo(machine())

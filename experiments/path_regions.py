@@ -29,6 +29,8 @@ from numpy.typing import NDArray
 import implicit_bias as ib
 from implicit_bias.drawing.palette import BLUE, GREEN
 
+from .tables import out_folder
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -105,7 +107,7 @@ def draw() -> Figure:
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(out: Path) -> None:
     """Regions of paths that are not convex, and that jump."""
     import pandas as pd

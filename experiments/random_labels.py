@@ -34,7 +34,7 @@ from implicit_bias.drawing.palette import BLUE, VERMILLION
 from .curves import mean_and_range
 from .simple_half import Classifier
 from .spectra import machine
-from .tables import begun, sizes
+from .tables import begun, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,7 +118,7 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
 @sizes(seeds=(3, 3), epochs=(30, 100), n_train=(2000, 8000))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(data_dir: Path | None, seeds: int, epochs: int, n_train: int, out: Path) -> None:
     """Networks whose gates adapt or stay, on labels and pixels at random.
 

@@ -26,6 +26,7 @@ import implicit_bias as ib
 
 from .spectra import machine
 from .speed.timing import timed
+from .tables import out_folder
 
 Call = Callable[[], object]
 
@@ -235,7 +236,7 @@ COMPARISONS = (few_dimensions, sparse_inputs, multiplier_fits, layers, surfaces,
 
 @click.command()
 @click.option("--rounds", type=click.IntRange(min=1), default=12, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(rounds: int, out: Path) -> None:
     """Time all comparisons."""
     import pandas as pd

@@ -24,7 +24,7 @@ from sklearn import datasets
 
 import implicit_bias as ib
 
-from .tables import begun, keep_rows
+from .tables import begun, keep_rows, out_folder
 
 KEY = ("data", "width", "max_seconds")
 WIDTH, FEW, STEPS = 50, 6, 3000
@@ -104,7 +104,7 @@ def row(
 
 @click.command()
 @click.option("--data", type=click.Choice(sorted(DATA)), multiple=True, help="All if none.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 @click.option(
     "--max-seconds", type=float, default=SECONDS, show_default=True,
     help="Of the clock, for births and the bound of all widths.",

@@ -22,7 +22,7 @@ import pandas as pd
 
 import implicit_bias as ib
 
-from .tables import begun, keep_rows
+from .tables import begun, keep_rows, out_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -184,7 +184,7 @@ def _setting(trainer: str, width: int, scale: float, batch: int) -> str:
 @click.option(
     "--data", type=click.Choice(sorted(DATA)), multiple=True, help="All if none is given."
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(starts: int, data: tuple[str, ...], out: Path) -> None:
     """Write certified local optima next to trained ReLU networks, and their picture."""
     path = out / "relu_limits.csv"

@@ -21,7 +21,7 @@ import numpy as np
 import implicit_bias as ib
 from solvers import HingeProgram, solve_hinge
 
-from .tables import begun, keep_rows
+from .tables import begun, keep_rows, out_folder
 
 KEY = ("samples", "units")
 SIZES = ((60, 12), (300, 12), (300, 50), (1000, 50), (1797, 50))
@@ -83,7 +83,7 @@ def row(samples: int, units: int) -> dict[str, Any]:
 @click.command()
 @click.option("--most", type=click.IntRange(min=1), default=1797, show_default=True,
               help="Samples of the largest data.")  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(most: int, out: Path) -> None:
     """Time certified local optima next to ReLU networks."""
     path = out / "relu_speed.csv"

@@ -44,7 +44,7 @@ from implicit_bias.data.images import load_digit_classes, load_idx_classes
 from implicit_bias.models.dlgn.regions import active_paths
 
 from .spectra import machine
-from .tables import begun, sizes
+from .tables import begun, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -259,7 +259,7 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
 @sizes(seeds=(1, 5))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(data_dir: Path | None, seeds: int, out: Path) -> None:
     """Follow open paths and the tangent kernel on simple and on complex classes."""
     click.echo(machine())

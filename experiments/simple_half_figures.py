@@ -48,7 +48,7 @@ from .simple_half import (
     parts,
 )
 from .spectra import machine
-from .tables import begun, sizes
+from .tables import begun, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -216,7 +216,7 @@ def draw_kernels(table: pd.DataFrame, data: str) -> Figure:
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
 @sizes(seeds=(1, 3), steps=(200, 1000))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(data_dir: Path | None, seeds: int, steps: int, out: Path) -> None:
     """Class-averaged kernels of networks that learn simple and complex classes."""
     click.echo(machine())

@@ -43,7 +43,7 @@ from implicit_bias.drawing.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERM
 from .curves import mean_and_range
 from .path_kernels import error, pair
 from .spectra import machine, scores
-from .tables import begun, sizes
+from .tables import begun, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -217,7 +217,7 @@ def draw_nu(table: pd.DataFrame, data: str) -> Figure:
 @sizes(seeds=(5, 5), epochs=(40, 100))
 @click.option("--init", "inits", type=click.Choice(INITS), multiple=True, default=INITS)
 @click.option("--n-train", type=click.IntRange(min=2), help="1000 of MNIST, 200 digits.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(
     data_dir: Path | None, seeds: int, epochs: int, inits: tuple[Init, ...], n_train: int | None,
     out: Path,

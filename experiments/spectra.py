@@ -35,7 +35,7 @@ import pandas as pd
 
 import implicit_bias as ib
 
-from .tables import sizes
+from .tables import out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -271,7 +271,7 @@ def machine() -> str:
     show_default=True,
 )  # fmt: skip
 @sizes({"trained": 0}, draws=(2, 11), trained=(0, 5))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(
     widths: tuple[int, ...], depths: tuple[int, ...], draws: int, trained: int, out: Path
 ) -> None:

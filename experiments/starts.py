@@ -208,7 +208,8 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> str:
 @click.option("--units", "sizes", type=int, multiple=True, default=UNITS, show_default=True)
 @click.option("--seed", "seeds", type=int, multiple=True, default=SEEDS, show_default=True)
 @click.option("--steps", type=int, help="In place of the trainer's own.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="CSV file to write.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("runs/starts.csv"),
+              show_default=True, help="CSV file to write.")  # fmt: skip
 def main(
     kinds: Sequence[str], sizes: Sequence[int], seeds: Sequence[int], steps: int | None, out: Path
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import click
 import pandas as pd
 
-__all__ = ["begun", "keep_rows", "sizes"]
+__all__ = ["begun", "keep_rows", "out_folder", "sizes"]
 
 Command = Callable[..., None]
 NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -46,6 +46,15 @@ def sizes(
         return click.option("--full", is_flag=True, help=told)(sized)
 
     return decorated
+
+
+out_folder = click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder to write to; that of the committed rows is experiments/results.",
+)
 
 
 def begun(

@@ -32,7 +32,7 @@ import implicit_bias as ib
 
 from .path_kernels import error, pair
 from .spectra import Array, machine, scores
-from .tables import sizes
+from .tables import out_folder, sizes
 
 WIDTHS = (100,) * 5
 KINDS = ("adapting", "own start", "another's", "learned")
@@ -111,7 +111,7 @@ def rows(
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
 @sizes(seeds=(2, 10), steps=(200, 500))
 @click.option("--n-train", type=click.IntRange(min=2), help="By default 300 of MNIST, 60 digits.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+@out_folder
 def main(data_dir: Path | None, seeds: int, steps: int, n_train: int | None, out: Path) -> None:
     """Held-out errors behind gates that adapt, that never learned, and that have learned."""
     click.echo(machine())

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 import implicit_bias as ib
+from experiments.tables import out_folder
 
 from .figures import AS_PRINTED, draw
 from .points import of_figure, points_of, published_points
@@ -19,7 +20,6 @@ from .relu import relu_points
 from .settings import FIGURES, RECIPE, recipe_grid, relu_grids, sweeps_of
 
 SAID = {"digits": "bundled digits", "mnist": "MNIST's test images"}
-RESULTS = Path(__file__).parents[1] / "results"
 
 
 @click.command()
@@ -31,7 +31,7 @@ RESULTS = Path(__file__).parents[1] / "results"
     help="Folder of MNIST's IDX files; scikit-learn's digits without it.",
 )
 @click.option("--folder", type=click.Path(path_type=Path), default="runs/paper", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
+@out_folder
 @click.option(
     "--printed",
     is_flag=True,

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import pandas as pd
 
+from ..tables import out_folder
 from . import exits, labels, layers, surfaces
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SECONDS = 30  # between two writings of a table
-RESULTS = Path(__file__).parents[1] / "results"
 
 Rows = Callable[[bool, Path | None], Iterator[dict[str, Any]]]
 FIGURES: dict[str, tuple[Rows, Callable[[pd.DataFrame], Figure]]] = {
@@ -35,7 +35,7 @@ FIGURES: dict[str, tuple[Rows, Callable[[pd.DataFrame], Figure]]] = {
     type=click.Path(path_type=Path, exists=True),
     help="Folder of MNIST's IDX files, for `exits`; scikit-learn's digits without it.",
 )
-@click.option("--out", type=click.Path(path_type=Path), default=RESULTS, show_default=True)
+@out_folder
 def main(name: str, full: bool, data_dir: Path | None, out: Path) -> None:
     """Redo figure NAME: its rows and its picture are written below --out."""
     rows, draw = FIGURES[name]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import implicit_bias as ib
-from implicit_bias.drawing import Row, compose, plot_surface
+from implicit_bias.drawing import Row, compose, legend_above, plot_surface
 from implicit_bias.equivalence import FoldSurface, ReLUWeights, fold_surface
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def networks() -> dict[str, tuple[ReLUWeights, np.ndarray]]:
     """The network behind each surface, and the square in which it is looked at."""
     found = {
         f"2.1, order {depth}": (
-            ib.equivalence.identifiable_network((2,) * (depth + 1), random_state=4), SQUARE / 1.5
+            ib.equivalence.identifiable_network((2,) * (depth + 1), random_state=37), SQUARE / 1.5
         )
         for depth in (1, 2, 3)
     }  # fmt: skip
@@ -57,12 +57,18 @@ def rows() -> Iterator[dict[str, Any]]:
 
 def draw() -> Figure:
     """The four figures, a row each but for 2.2 and 2.4, which share one."""
+    from matplotlib.lines import Line2D
+
     found = surfaces()
     deepest = found["2.1, order 3"]
 
     def orders(axes: list[Axes]) -> None:
         for ax, (name, surface) in zip(axes, list(found.items())[:3], strict=True):
             _pieces(ax, surface, surface.layer, f"figure {name}")
+        legend_above(axes[0], [
+            Line2D([], [], color=color, label=f"layer {k}")
+            for k, color in enumerate(LAYERS, start=1)
+        ])  # fmt: skip
 
     def apart(axes: list[Axes]) -> None:
         flat = found["2.2"]
@@ -76,9 +82,14 @@ def draw() -> Figure:
             shown = np.where(deepest.index <= k, deepest.index, 0)
             left = int(np.sum(deepest.index > k))
             _pieces(ax, deepest, shown, f"figure 2.3: after step {k}, {left} pieces are left")
+        legend_above(axes[0], [
+            *(Line2D([], [], color=color, label=f"index {k}")
+              for k, color in enumerate(LAYERS, start=1)),
+            Line2D([], [], color="0.8", label="left"),
+        ])  # fmt: skip
 
     return compose(
-        [Row(3, orders, height=4.2), Row(3, apart, height=4.4), Row(3, greedy, height=4.2)],
+        [Row(3, orders, height=4.4), Row(3, apart, height=4.4), Row(3, greedy, height=4.4)],
         title="Chapter 2 of the thesis: zero sets of units in the plane (constructed networks)",
     )
 
@@ -91,4 +102,6 @@ def _pieces(ax: Axes, surface: FoldSurface, layers: np.ndarray, title: str) -> N
 
 
 def _square(ax: Axes, title: str) -> None:
-    ax.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim", xlabel=title)
+    side = float(np.abs(np.concatenate([line.get_xydata() for line in ax.lines])).max())
+    ax.set(xticks=[], yticks=[], aspect="equal", adjustable="box", xlabel=title,
+           xlim=(-side, side), ylim=(-side, side))  # fmt: skip

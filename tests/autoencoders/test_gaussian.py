@@ -152,4 +152,4 @@ def test_an_unbiased_estimate_of_the_information_can_have_the_wrong_sign_on_aver
     )
     expected = 2 * chi2.cdf(1 - 2 * 0.1, df=1) - 1
     assert np.sign(estimate - target).mean() == pytest.approx(expected, abs=5e-3)
-    assert one.information - target < 0 < 0.2 < expected
+    assert one.information - target < 0 and f"{expected:.2f}" == "0.26"

@@ -33,23 +33,28 @@ def test_every_part_writes_its_rows_and_the_picture_is_drawn(monkeypatch, tmp_pa
 def test_algorithm_6_1_as_printed_has_a_teacher_at_temperature_squared() -> None:
     found = {row["what"].split(" ")[0]: row for row in exit_heads.errata()}
     confident, slope, empty = found["teacher's"], found["slope"], found["(6.4):"]
-    assert 0.1 < confident["printed"] < confident["right"] < 1
+    assert confident["printed"] == pytest.approx(0.217, abs=2e-3)
+    assert confident["right"] == pytest.approx(0.610, abs=2e-3)
     assert slope["right"] < 1e-12 < 0.1 < slope["printed"]
     assert math.isnan(empty["printed"]) and empty["right"] == 0
 
 
-def test_the_tables_say_less_than_the_text_in_four_places() -> None:
+def test_the_tables_say_less_than_the_text_in_two_places() -> None:
     tables = exit_heads.reported()
     assert len(tables) == 2 * (4 * 5 + 4 * 11)
-    rows = tables.set_index(["table", "data", "exit"])
+    rows = tables.set_index(["table", "data", "exit"]).sort_index()
     assert rows.loc[(6.2, "CIFAR(250)", 11), "exit_wise"] == 87.9
     assert rows.loc[(6.4, "CIFAR(150)", 11), "semi"] == 82.1
     claims = {what: (printed, right) for what, printed, right in exit_heads.claims(tables)}
     assert claims["ImageNet: gains of up to, points"] == (3.8, 3.7)
-    assert claims["ImageNet(100): exit 1 distilled, of all budgets exit-wise"] == (68.2, 68.1)
     assert claims["CIFAR100: budgets at which distillation is no better"] == (0, 3)
-    assert claims["full ImageNet: exits at which distillation is worse"] == (0, 3)
-    # What the text says and the tables bear out: gains are largest with few labels, at exit 1.
+    # What the text says and the tables bear out: exit 1 matches all exits of ImageNet(100) within
+    # the errors, early exits of the full ImageNet gain, late ones lose, and gains are largest with
+    # few labels, at exit 1.
+    few = rows.loc[6.1, "ImageNet(100)"]
+    assert few.exit_wise.max() - few.distilled[1] < few.distilled_error[1]
+    full = (rows.distilled - rows.exit_wise).loc[6.1, "ImageNet(full)"]
+    assert (full[:2] > 0).all() and (full[2:] < 0).all() and len(full) == 5
     gain = (rows.distilled - rows.exit_wise).loc[6.2]
     assert gain.max() == pytest.approx(gain["CIFAR(150)", 1]) == pytest.approx(6.3)
     assert (

@@ -65,6 +65,8 @@ def refused(words: list[str]) -> str:
         given, _, _ = main.make_parser(context).parse_args(arguments)
         for one in main.params:
             value = given.get(one.name or "")
+            if one.required and one.value_is_missing(value):
+                raise click.MissingParameter(ctx=context, param=one)
             if isinstance(one.type, click.Choice) and isinstance(value, str) and value.islower():
                 one.type.convert(value, one, context)
     except click.UsageError as problem:
@@ -95,6 +97,7 @@ def test_commands_of_experiments_parse() -> None:
 def test_a_command_that_does_not_parse_is_seen() -> None:
     assert "no such module" in refused(["experiments.none"])
     assert "--fulll" in refused(["experiments.circle", "--fulll"])
+    assert "Missing argument" in refused(["experiments.thesis"])
     assert "exit" in refused(["experiments.thesis", "exit"]) and not refused(["experiments.circle"])
 
 

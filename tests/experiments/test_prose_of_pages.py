@@ -432,25 +432,82 @@ def test_the_best_of_all_widths_in_words() -> None:
     assert speed.gap.between(1e-13, 1e-10).all()
 
 
+def test_neurons_of_the_thesis_in_words() -> None:
+    page, table = "research/thesis.md", rows("thesis_layers")
+    singular = table[table.kind == "singular"].pivot_table(
+        index=["network", "seed", "layer"], columns="number", values=["x", "start"]
+    )
+    third = (singular["x"][3] / singular["x"][2]).groupby(["network", "layer"])
+    least, most = third.min(), third.max()
+    stays = (singular["x"][3] / singular["start"][3] - 1).abs().max()
+    assert 0.11 < stays < 0.12
+    says(page, "The third is within 12 % of what it was",
+         f"it is {least['two layers', 1]:.2f} to {most['two layers', 1]:.2f} of the second in W of",
+         f"{least['residual', 1]:.2f} to {most['residual', 1]:.2f} in W_1",
+         f"network, {least['residual', 2]:.2f} in W_2 and W_3")  # fmt: skip
+    neurons = table[(table.kind == "neuron") & (table.layer == 1)]
+    neurons = neurons.assign(near=neurons.cosine > 0.9, length=np.hypot(neurons.x, neurons.y))
+    shares = 100 * neurons.groupby(["network", "seed"]).near.mean().unstack("network")
+    ends = {name: f"{one.min():.0f} to {one.max():.0f} %" for name, one in shares.items()}
+    says(
+        page,
+        f"Of the neurons of two layers {ends['two layers']} have a cosine above 0.9",
+        f"proved, {ends['residual']} with the closer one",
+        "a third of the rows of W_1 is further off the max-margin pair than a cosine of 0.9",
+    )
+    lengths = neurons.groupby(["network", "near"]).length.median().unstack()
+    assert (lengths[False] / lengths[True]).between(0.17, 0.23).all()  # "about a fifth as long"
+
+
 def test_exits_of_convolutions_in_words() -> None:
     page, found = "research/thesis.md", rows("thesis_exits_mnist").dropna(subset="exit")
     means = found.groupby(["labels", "method", "exit"]).budget.mean()
     gain = means.xs("semi-supervised", level="method") - means.xs("exit-wise", level="method")
     ten, thirty = (gain[n].loc[2:] for n in (10, 30))
     assert f"{ten.min():.1f}" == f"{ten.max():.1f}"
-    says(page, f"{ten.max():.1f} points at 10 labels a class and {thirty.min():.1f} to "
-         f"{thirty.max():.1f} at 30 from the second exit on")  # fmt: skip
+    later = found.groupby(["labels", "method", "exit"]).anytime.mean()
+    mean = later.xs("semi-supervised", level="method") - later.xs("exit-wise", level="method")
+    mean_10, mean_30 = (mean[n].loc[2:] for n in (10, 30))
+    says(page, f"in budget mode by {ten.max():.1f} points at 10 labels a class and "
+         f"{thirty.min():.1f} to {thirty.max():.1f} at 30, in anytime mode by {mean_10.min():.1f} "
+         f"to {mean_10.max():.1f} and {mean_30.min():.1f} to {mean_30.max():.1f}")  # fmt: skip
+    by = found.pivot_table(index=["labels", "seed", "exit"], columns="method",
+                           values=["alone", "budget", "anytime"])  # fmt: skip
+    exits = by.loc[[10, 30]].query("exit > 1")
+    for mode in ("budget", "anytime"):  # "in both draws"
+        assert (exits[mode]["semi-supervised"] > exits[mode]["exit-wise"]).all()
+    apart = (by.budget.distilled - by.budget["exit-wise"]).groupby(["labels", "exit"]).mean()
+    assert f"{apart.abs().max():.1f}" == "1.0"
+    says(page, "within 1.0 points of that of the exit-wise loss")
+    alone = found.groupby(["labels", "method", "exit"]).alone.mean()
+    for labels, words in ((30, "at 30 labels a class"), (10, "at 10"), (5, "at 5")):
+        first, last = (alone[labels, "exit-wise", k] for k in (1, 4))
+        says(page, f"{last:.1f} against {first:.1f} {words}")
+    better = by.alone["exit-wise"].unstack("exit")
+    assert (better[4] > better[1]).groupby("labels").sum().to_dict() == {5: 0, 10: 1, 30: 2}
+    pupils = [f"{alone[10, 'semi-supervised', k]:.1f}" for k in (2, 3, 4)]
+    says(page, f"they have {pupils[0]} and {pupils[1]} by themselves, and the teacher {pupils[2]}")
     course = rows("thesis_exits_mnist").dropna(subset="step").query("step >= 100")
     tempered = course[course.method == "annealed"].tempered
     late = course[(course.method == "tau = 1") & (course.step >= 300)].sure
     says(page, f"It stays at {tempered.min():.2f} to {tempered.max():.1f}, where it is "
          f"{late.mean():.2f} without")  # fmt: skip
-    says(page, "confidence is held at 0.5")
+    says(page, "confidence is held at 0.5", "while the temperature rises to 3.6")
+    assert f"{course[course.method == 'annealed'].temperature.max():.1f}" == "3.6"
+    courses = means[10].unstack("exit").loc[[f"tau = {k}" for k in (1, 2, 3, 4)] + ["annealed"]]
+    assert np.ptp(courses[4]) < 2 and courses[4].idxmin() == "tau = 1"  # "within two points"
     assert tempered.between(0.45, 0.52).all()
     labels = rows("thesis_labels").query("figure == 'labels' and draws == 1").divergence
     says(page, f"encoder part ({labels.mean():.2f} nats between them)", "up to 0.1 nats")
     ends = rows("thesis_labels").query("figure == 'labels' and draws == 5")
     assert (ends.information - ends.target).abs().max() < 0.11
+    normal = rows("thesis_labels").query("figure == '4.3a'").groupby("target").first()
+    asked, reached, lacks = (
+        ", ".join(format(x, style) for x in values[:-1]) + f" and {format(values[-1], style)}"
+        for values, style in ((normal.index.to_list(), "g"), (normal.information.to_list(), ".2f"),
+                              (normal.gap.to_list(), ".2f"))
+    )  # fmt: skip
+    says(page, f"Asked for {asked} nats they have {reached}, and lack {lacks} nats of the largest")
 
 
 def test_what_is_said_of_random_labels_and_first_steps() -> None:
