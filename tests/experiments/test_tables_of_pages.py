@@ -569,6 +569,21 @@ def lines_beside_print(ours: pd.DataFrame, by: list[str]) -> list[list[str]]:
     return found
 
 
+def lines_without_solution(relu: pd.DataFrame) -> list[list[str]]:
+    """Networks by the published recipe whose machine has no solution, by hidden units."""
+    sources = (
+        relu[relu.trainer == "constant"],
+        published_points("relu").query("hidden_units < 101"),
+    )
+    found = []
+    for program in ("svm-hl", "svm-lc"):
+        for source, own in zip(("", ", in print"), sources, strict=True):
+            of = own[own.program == program].groupby("hidden_units").error_program
+            cells = [f"{one.isna().sum()} of {len(one)}" for _, one in of]
+            found.append([PROGRAMS[program] + source, *cells])
+    return found
+
+
 def test_figures_of_gated_linear_networks_beside_print() -> None:
     points = rows("paper_gln_4_mnist")
     assert set(points.status) == {"SOLVED"} and points.gap.max() < 1e-8
@@ -589,9 +604,8 @@ def test_figures_of_relu_networks_beside_print() -> None:
     assert set(relu.status) == {"SOLVED", "NOT_SEPARABLE"} and solved.gap.max() < 1e-8
     of_limits = relu[relu.trainer == "smoothed"]
     both = [of_limits.assign(momentum=one) for one in (0.0, 0.9)]
-    for line in lines_beside_print(
-        pd.concat([relu[relu.trainer == "constant"], *both]), ["momentum"]
-    ):
+    shown = pd.concat([relu[relu.trainer == "constant"], *both])
+    for line in [*lines_beside_print(shown, ["momentum"]), *lines_without_solution(relu)]:
         assert_has(GLN_PAPER, line)
 
 
