@@ -496,7 +496,8 @@ def test_exits_of_convolutions_in_words() -> None:
     both = later[10].unstack("exit").loc[courses.index][4]
     assert courses[4].idxmin() == "tau = 1" == both.nlargest(2).index[1]
     says(page, f"within {np.ptp(courses[4]):.1f} points of each other in budget mode, that of 1 "
-         f"the last, and within {np.ptp(both):.1f} in anytime mode, that of 1 the second")  # fmt: skip
+         f"the last, and within {np.ptp(both):.1f} in anytime mode, that of 1 the "
+         "second")  # fmt: skip
     assert tempered.between(0.45, 0.52).all()
     labels = rows("thesis_labels").query("figure == 'labels' and draws == 1").divergence
     says(page, f"encoder part ({labels.mean():.2f} nats between them)", "up to 0.1 nats")
