@@ -193,6 +193,8 @@ def test_what_is_said_of_features() -> None:
     residual, imbalance = anew.kkt_residual, trained.imbalance
     says(FEATURES, f"imbalance {imbalance.min():.2f} to {imbalance.max():.2f}",
          f"heads, {residual.min():.2f} to {residual.max():.2f}")  # fmt: skip
+    says(FEATURES, "all twelve networks nearer to the silent pair than to the two vectors")
+    assert len(trained) == 12 and (trained.cone_cosine > trained.mean_cosine).all()
     exact = anew[anew.cone_excess == 0]
     assert len(exact) == 1 and exact.biases.all()
     says(FEATURES, f"to {exact.cone_cosine.iloc[0]:.5f} in the one case")
