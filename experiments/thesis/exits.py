@@ -234,12 +234,13 @@ def draw(table: pd.DataFrame) -> Figure:
                 _curve(ax, means.loc[10, name], mode, name, 0.05 * (k - 3))
             ax.set(xlabel=f"6.7, E.1: exits, {mode} mode, 10 labels a class", ylabel="accuracy, %",
                    xticks=[1, 2, 3, 4])  # fmt: skip
-        axes[2].legend(fontsize=7, frameon=False)
+        for ax in axes[1:]:
+            legend_above(ax)
         _confidence(axes[0], table.dropna(subset="step"))
 
     rows = [Row(3, in_print("budget"), height=3.2), Row(len(counts), ours("budget"), height=2.9),
             Row(3, in_print("anytime"), height=3.2), Row(len(counts), ours("anytime"), height=2.9),
-            Row(len(counts), ours("alone"), height=2.9), Row(3, courses, height=3.6)]  # fmt: skip
+            Row(len(counts), ours("alone"), height=2.9), Row(3, courses, height=4.2)]  # fmt: skip
     title = (
         "Figures 6.3, 6.5, 6.6, 6.7 and E.1 of the thesis: printed of CIFAR100 (bars: 1.96 standard"
         " errors), and\nconvolutions on images of digits, their top-1 accuracy (means of seeds; "

@@ -80,7 +80,7 @@ def test_exits_of_convolutions_gain_by_unlabelled_images_alone() -> None:
             assert abs(means[labels, "distilled", exit_] - alone) < 1.5
         first = [means[labels, name, 1] for name in ("exit-wise", "distilled", "semi-supervised")]
         assert np.ptp(first) < 1
-    # At 5 labels a class the last exit, by itself, is worse than the first in both draws.
+    # At 5 labels a class the last exit, by itself, is worse than the first in every draw.
     five = found.query("labels == 5 and method == 'exit-wise'").set_index(["exit", "seed"]).alone
     assert (five[4] < five[1]).all()
     # The last exit's confidence is held where it is asked to be: figure 6.6.
@@ -94,7 +94,7 @@ def test_a_temperature_of_one_is_not_worse_than_others() -> None:
     of = convolutions.set_index(["method", "seed"])
     constant = [f"tau = {k}" for k in (2, 3, 4)]
     for mode in ("budget", "anytime"):
-        # Less than the two draws of one temperature differ by.
+        # Less than the draws of one temperature differ by.
         spread = np.ptp(of[mode]["tau = 1"])
         best = max(of[mode][name].mean() for name in constant)
         assert best - of[mode]["tau = 1"].mean() < spread

@@ -193,6 +193,8 @@ def test_what_is_said_of_features() -> None:
     residual, imbalance = anew.kkt_residual, trained.imbalance
     says(FEATURES, f"imbalance {imbalance.min():.2f} to {imbalance.max():.2f}",
          f"heads, {residual.min():.2f} to {residual.max():.2f}")  # fmt: skip
+    says(FEATURES, "all twelve networks nearer to the silent pair than to the two vectors")
+    assert len(trained) == 12 and (trained.cone_cosine > trained.mean_cosine).all()
     exact = anew[anew.cone_excess == 0]
     assert len(exact) == 1 and exact.biases.all()
     says(FEATURES, f"to {exact.cone_cosine.iloc[0]:.5f} in the one case")
@@ -464,27 +466,25 @@ def test_exits_of_convolutions_in_words() -> None:
     means = found.groupby(["labels", "method", "exit"]).budget.mean()
     gain = means.xs("semi-supervised", level="method") - means.xs("exit-wise", level="method")
     ten, thirty = (gain[n].loc[2:] for n in (10, 30))
-    assert f"{ten.min():.1f}" == f"{ten.max():.1f}"
     later = found.groupby(["labels", "method", "exit"]).anytime.mean()
     mean = later.xs("semi-supervised", level="method") - later.xs("exit-wise", level="method")
     mean_10, mean_30 = (mean[n].loc[2:] for n in (10, 30))
-    says(page, f"in budget mode by {ten.max():.1f} points at 10 labels a class and "
-         f"{thirty.min():.1f} to {thirty.max():.1f} at 30, in anytime mode by {mean_10.min():.1f} "
-         f"to {mean_10.max():.1f} and {mean_30.min():.1f} to {mean_30.max():.1f}")  # fmt: skip
+    ends = [f"{one.min():.1f} to {one.max():.1f}" for one in (ten, thirty, mean_10, mean_30)]
+    says(page, f"in budget mode by {ends[0]} points at 10 labels a class and {ends[1]} at 30, in "
+         f"every draw, in anytime mode by {ends[2]} and {ends[3]}")  # fmt: skip
     by = found.pivot_table(index=["labels", "seed", "exit"], columns="method",
                            values=["alone", "budget", "anytime"])  # fmt: skip
     exits = by.loc[[10, 30]].query("exit > 1")
-    for mode in ("budget", "anytime"):  # "in both draws"
-        assert (exits[mode]["semi-supervised"] > exits[mode]["exit-wise"]).all()
+    assert (exits.budget["semi-supervised"] > exits.budget["exit-wise"]).all()
+    assert found.seed.nunique() == 4
     apart = (by.budget.distilled - by.budget["exit-wise"]).groupby(["labels", "exit"]).mean()
-    assert f"{apart.abs().max():.1f}" == "1.0"
-    says(page, "within 1.0 points of that of the exit-wise loss")
+    says(page, f"within {apart.abs().max():.1f} points of that of the exit-wise loss")
     alone = found.groupby(["labels", "method", "exit"]).alone.mean()
     for labels, words in ((30, "at 30 labels a class"), (10, "at 10"), (5, "at 5")):
         first, last = (alone[labels, "exit-wise", k] for k in (1, 4))
         says(page, f"{last:.1f} against {first:.1f} {words}")
     better = by.alone["exit-wise"].unstack("exit")
-    assert (better[4] > better[1]).groupby("labels").sum().to_dict() == {5: 0, 10: 1, 30: 2}
+    assert (better[4] > better[1]).groupby("labels").sum().to_dict() == {5: 0, 10: 3, 30: 4}
     pupils = [f"{alone[10, 'semi-supervised', k]:.1f}" for k in (2, 3, 4)]
     says(page, f"they have {pupils[0]} and {pupils[1]} by themselves, and the teacher {pupils[2]}")
     course = rows("thesis_exits_mnist").dropna(subset="step").query("step >= 100")
@@ -495,7 +495,11 @@ def test_exits_of_convolutions_in_words() -> None:
     says(page, "confidence is held at 0.5", "while the temperature rises to 3.6")
     assert f"{course[course.method == 'annealed'].temperature.max():.1f}" == "3.6"
     courses = means[10].unstack("exit").loc[[f"tau = {k}" for k in (1, 2, 3, 4)] + ["annealed"]]
-    assert np.ptp(courses[4]) < 2 and courses[4].idxmin() == "tau = 1"  # "within two points"
+    both = later[10].unstack("exit").loc[courses.index][4]
+    assert courses[4].idxmin() == "tau = 1" == both.nlargest(2).index[1]
+    says(page, f"within {np.ptp(courses[4]):.1f} points of each other in budget mode, that of 1 "
+         f"the last, and within {np.ptp(both):.1f} in anytime mode, that of 1 the "
+         "second")  # fmt: skip
     assert tempered.between(0.45, 0.52).all()
     labels = rows("thesis_labels").query("figure == 'labels' and draws == 1").divergence
     says(page, f"encoder part ({labels.mean():.2f} nats between them)", "up to 0.1 nats")
