@@ -17,7 +17,7 @@ from .figures import AS_PRINTED, draw
 from .points import of_figure, points_of, published_points
 from .recipe import recipe_points
 from .relu import relu_points
-from .settings import FIGURES, RECIPE, recipe_grid, relu_grids, sweeps_of
+from .settings import FIGURES, RECIPE, recipe_grids, relu_grids, sweeps_of
 
 SAID = {"digits": "bundled digits", "mnist": "MNIST's test images"}
 
@@ -53,7 +53,7 @@ def main(
         {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
     )
     tables = []
-    cells_of = [("recipe.csv", recipe_points, recipe_grid(figure, full=full))]
+    cells_of = [("recipe.csv", recipe_points, grid) for grid in recipe_grids(figure, full=full)]
     cells_of += [("relu.csv", relu_points, grid) for grid in relu_grids(figure, full=full)]
     for file, make, grid in cells_of:
         path = folder / data / file

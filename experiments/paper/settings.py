@@ -15,7 +15,7 @@ __all__ = [
     "RECIPE",
     "Figure",
     "Sweep",
-    "recipe_grid",
+    "recipe_grids",
     "relu_grids",
     "sweeps_of",
 ]
@@ -92,16 +92,17 @@ FULL: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def recipe_grid(figure: Figure, *, full: bool) -> Mapping[str, Any]:
-    """Return the gated linear networks by the published recipe that a figure needs.
+def recipe_grids(figure: Figure, *, full: bool) -> Iterator[Mapping[str, Any]]:
+    """Yield the gated linear networks by the published recipe that a figure needs.
 
-    Of a figure of ReLU networks: those that are no larger, with the usual cutoffs.
+    Beside ReLU networks: those that are no larger, with the usual cutoffs.
     """
     sizes = FULL if full else SMALL
     if figure.of == "gln":
-        return {**sizes, "contexts": [2, 4], figure.by: list(figure.choices)}
-    units = [one for one in sizes["hidden_units"] if one <= BESIDE]
-    return {**sizes, "hidden_units": units, "contexts": [2], "cutoffs": ["median"]}
+        yield {**sizes, "contexts": [2, 4], figure.by: list(figure.choices)}
+    elif figure.beside:
+        units = [one for one in sizes["hidden_units"] if one <= BESIDE]
+        yield {**sizes, "hidden_units": units, "contexts": [2], "cutoffs": ["median"]}
 
 
 def relu_grids(figure: Figure, *, full: bool) -> Iterator[Mapping[str, Any]]:
@@ -118,7 +119,8 @@ def sweeps_of(figure: Figure, *, full: bool) -> Iterator[Sweep]:
     """Yield the sweeps of gated linear networks that a figure needs."""
     if figure.of != "gln":
         return
-    yield Sweep("gln-to-the-limit", "gln", recipe_grid(figure, full=full), TO_THE_LIMIT)
+    (recipe,) = recipe_grids(figure, full=full)
+    yield Sweep("gln-to-the-limit", "gln", recipe, TO_THE_LIMIT)
     shallow = {
         **(FULL if full else SMALL),
         "hidden_units": [1, 2, 4, 8] if full else [1, 2, 4],

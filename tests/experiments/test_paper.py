@@ -12,7 +12,7 @@ from experiments.paper import __main__ as command
 from experiments.paper.figures import draw
 from experiments.paper.points import COLUMNS, of_figure, published_points
 from experiments.paper.relu import relu_points
-from experiments.paper.settings import FIGURES, Sweep, recipe_grid, relu_grids, sweeps_of
+from experiments.paper.settings import FIGURES, Sweep, recipe_grids, relu_grids, sweeps_of
 
 
 def mean(points: pd.DataFrame, **given: object) -> list[float]:
@@ -37,7 +37,8 @@ def test_published_points_are_those_in_print() -> None:
 
 
 def test_the_full_sweeps_are_the_48_and_24_settings_of_the_paper() -> None:
-    grids = {"recipe": recipe_grid(FIGURES["gln-4"], full=True)}
+    (recipe,) = recipe_grids(FIGURES["gln-4"], full=True)
+    grids = {"recipe": recipe}
     grids |= {part.name: part.grid for part in sweeps_of(FIGURES["gln-4"], full=True)}
     grids["relu"], grids["relu-to-the-limit"] = relu_grids(FIGURES["relu-5"], full=True)
     sizes = {name: np.prod([len(values) for values in grid.values()])
@@ -46,7 +47,7 @@ def test_the_full_sweeps_are_the_48_and_24_settings_of_the_paper() -> None:
     assert sizes["recipe"] == sizes["gln-to-the-limit"] == 48 * 3
     assert sizes["relu"] == 2 * sizes["relu-to-the-limit"] == 24 * 3
     # The best gated linear network beside ReLU networks is none of another figure.
-    beside = recipe_grid(FIGURES["relu-5"], full=True)
+    (beside,) = recipe_grids(FIGURES["relu-3"], full=True)
     assert all(set(values) <= set(grids["recipe"][name]) for name, values in beside.items())
 
 
@@ -93,7 +94,7 @@ def test_a_panel_of_errors_by_size_has_means_over_seeds() -> None:
     (panel,) = [ax for part in picture.subfigs for ax in part.axes
                 if ax.get_title("left") == "median, 2 contexts, 500 samples"]  # fmt: skip
     drawn = {one.get_label(): one.lines for one in panel.containers}
-    for name, mean, deviation in (("svm-gln", 15, 50**0.5), ("network", 25, 50**0.5)):
+    for name, mean, deviation in (("SVM-GLN", 15, 50**0.5), ("network", 25, 50**0.5)):
         points, _, (bars,) = drawn[name]
         assert points.get_xydata() == pytest.approx(np.array([[10, mean]]))
         expected = np.array([[10, mean - deviation], [10, mean + deviation]])
@@ -103,7 +104,7 @@ def test_a_panel_of_errors_by_size_has_means_over_seeds() -> None:
 def test_a_figure_is_drawn_from_rows_that_a_second_call_keeps(tmp_path, monkeypatch) -> None:
     grid = {"hidden_units": [2], "contexts": [2], "n_train": [40], "seed": [1],
             "cutoffs": ["median"]}  # fmt: skip
-    monkeypatch.setattr(command, "recipe_grid", lambda figure, full: grid)
+    monkeypatch.setattr(command, "recipe_grids", lambda figure, full: [grid])
     monkeypatch.setattr(command, "RECIPE", {"trainer": "constant", "steps": 40, "n_val": 60})
     none = Sweep("shallow-gln", "shallow-gln", grid, {"steps": 0, "n_val": 60})
     monkeypatch.setattr(command, "sweeps_of", lambda figure, full: [none])
