@@ -1,6 +1,6 @@
 """The circle: do gates that are trained learn faster, and do open paths move to the easy half?
 
-    python -m experiments.circle --full --out experiments/results/circle.csv
+    python -m experiments.circle --full --out experiments/results
 
 A function of low frequency on one half of the circle, sin 2a, and of high frequency on the other,
 sin 10a, fitted by least squares with Adam: by a ReLU network of 5 x 16 units, and by deep linearly
@@ -38,7 +38,7 @@ from implicit_bias.models.dlgn.training import hard_scores
 from implicit_bias.networks.dlgn import DLGN
 from implicit_bias.networks.relu import DeepReLU
 
-from .tables import sizes
+from .tables import out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -358,11 +358,12 @@ def shade(ax: Axes, normal: Floats, color: str) -> None:
 
 @click.command()
 @sizes(seeds=(1, 5), steps=(300, 600), frozen_steps=(600, 2000))
-@click.option("--out", type=click.Path(path_type=Path), help="CSV file; pictures go beside it.")
-def main(seeds: int, steps: int, frozen_steps: int, out: Path | None) -> None:
+@out_folder
+def main(seeds: int, steps: int, frozen_steps: int, out: Path) -> None:
     """Train and freeze the gates of every seed; count steps, and paths on both halves."""
     import pandas as pd
 
+    out.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     curves: dict[tuple[str, str, int], list[float]] = {}
     shown: dict[tuple[str, str], dict[str, Moment]] = {}
@@ -377,11 +378,7 @@ def main(seeds: int, steps: int, frozen_steps: int, out: Path | None) -> None:
                 outputs[gates].append(moments["end"].outputs)
             rows.append(row)
             click.echo("  ".join(f"{key} {value}" for key, value in row.items()))
-        if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            pd.DataFrame(rows).to_csv(out, index=False, float_format="%.6g")
-    if out is None:
-        return
+        pd.DataFrame(rows).to_csv(out / "circle.csv", index=False, float_format="%.6g")
     names = {"ReLU": ("relu", "own"), "DLGN-PWC": ("constant", "trained"),
              "DLGN-PWC, frozen": ("constant", "frozen")}  # fmt: skip
     told = {name: shown[arm] for name, arm in names.items()}
@@ -399,7 +396,7 @@ def main(seeds: int, steps: int, frozen_steps: int, out: Path | None) -> None:
         ),
     }
     for name, picture in pictures.items():
-        picture.savefig(out.with_name(f"{out.stem}{name}.png"), dpi=100)
+        picture.savefig(out / f"circle{name}.png", dpi=100)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pandas as pd
 import implicit_bias as ib
 from experiments.tables import out_folder
 
+from .elsewhere import ELSEWHERE, Elsewhere
 from .figures import AS_PRINTED, draw
 from .points import of_figure, points_of, published_points
 from .recipe import recipe_points
@@ -22,32 +24,68 @@ from .settings import FIGURES, RECIPE, recipe_grids, relu_grids, sweeps_of
 SAID = {"digits": "bundled digits", "mnist": "MNIST's test images"}
 
 
-@click.command()
-@click.argument("name", type=click.Choice(list(FIGURES)))
-@click.option("--full", is_flag=True, help="The published sizes; small ones without it.")
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path, exists=True),
-    help="Folder of MNIST's IDX files; scikit-learn's digits without it.",
-)
-@click.option("--folder", type=click.Path(path_type=Path), default="runs/paper", show_default=True)
-@out_folder
-@click.option(
-    "--printed",
-    is_flag=True,
-    help="Beside the right programs those that were published, errors included (gln alone).",
-)
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
-def main(
-    name: str, full: bool, data_dir: Path | None, folder: Path, out: Path, printed: bool, jobs: int
-) -> None:
-    """Redo figure NAME: its rows and its picture are written below --out.
+class Papers(click.Group):
+    """A command for every figure that is redone: of this paper, and of the other sources."""
 
-    Runs that --folder has are not done again, so that what was cut short goes on.
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all figures."""
+        return [*FIGURES, *ELSEWHERE]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a figure, None of one that there is not."""
+        if cmd_name in ELSEWHERE:
+            return Elsewhere(cmd_name)
+        return _command(cmd_name) if cmd_name in FIGURES else None
+
+
+@click.group(cls=Papers)
+def main() -> None:
+    """Redo a figure of one of the sources: its rows and its picture are written below --out.
+
+    gln-2, relu-3, gln-4 and relu-5 are figures 2 to 5 of the paper on gated linear networks.
     """
+
+
+def _command(name: str) -> click.Command:
     figure = FIGURES[name]
-    if printed and figure.of != "gln":
-        raise click.UsageError("--printed is for gated linear networks: gln-2 and gln-4")
+    options = [
+        click.option("--full", is_flag=True, help="The published sizes; small ones without it."),
+        click.option(
+            "--data-dir",
+            type=click.Path(path_type=Path, exists=True),
+            help="Folder of MNIST's IDX files; scikit-learn's digits without it.",
+        ),
+        click.option(
+            "--folder",
+            type=click.Path(path_type=Path),
+            default="runs/paper",
+            show_default=True,
+            help="Of runs: those that it has are not done again, and what was cut short goes on.",
+        ),
+        out_folder,
+        click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True),
+    ]
+    if figure.of == "gln":
+        told = "Beside the right programs those that were published, errors included."
+        options.append(click.option("--printed", is_flag=True, help=told))
+    command = partial(redo, name)
+    for option in reversed(options):
+        command = option(command)
+    return click.command(name, help=f"Redo {figure.title}.", short_help=figure.title)(command)
+
+
+def redo(
+    name: str,
+    *,
+    full: bool,
+    data_dir: Path | None,
+    folder: Path,
+    out: Path,
+    jobs: int,
+    printed: bool = False,
+) -> None:
+    """Run what a figure needs, write its rows and draw it."""
+    figure = FIGURES[name]
     data = "digits" if data_dir is None else "mnist"
     given: dict[str, Any] = (
         {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}

@@ -10,7 +10,9 @@ from importlib.util import find_spec
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from experiments.paper.elsewhere import ELSEWHERE, Elsewhere
 from tests.pages import ROOT, lines
 
 PAGES = ("research/half-space-features.md", "research/deep-gated.md", "research/thesis.md",
@@ -60,7 +62,16 @@ def refused(words: list[str]) -> str:
     main = main_of(name)
     if main is None:
         return "it takes no options" * bool(arguments)
+    if arguments == ["--help"]:
+        return ""
     context = click.Context(main)
+    if isinstance(main, click.Group):
+        figure = main.get_command(context, arguments.pop(0)) if arguments else None
+        if figure is None:
+            return "no such figure"
+        if isinstance(figure, Elsewhere):
+            return refused([*figure.words, *arguments])
+        main, context = figure, click.Context(figure)
     try:
         given, _, _ = main.make_parser(context).parse_args(arguments)
         for one in main.params:
@@ -99,6 +110,51 @@ def test_a_command_that_does_not_parse_is_seen() -> None:
     assert "--fulll" in refused(["experiments.circle", "--fulll"])
     assert "Missing argument" in refused(["experiments.thesis"])
     assert "exit" in refused(["experiments.thesis", "exit"]) and not refused(["experiments.circle"])
+    assert "no such figure" in refused(["experiments.paper", "gln-3"])
+    assert "--printed" in refused(["experiments.paper", "relu-3", "--printed"])
+    assert "--fulll" in refused(["experiments.paper", "half-space-3", "--fulll"])
+
+
+def numbers(head: str) -> set[str]:
+    """The figures that the first cell of a row begins with: "7, 11: paths", "5.1 to 5.3, 5.5"."""
+    listed = re.match(r"(?:E\.\d|\d[\d.]*|[ab,]| |to (?=\d))*", head)
+    assert listed is not None
+    found = set(re.findall(r"E\.\d|\d+(?:\.\d)?", listed[0]))
+    for chapter, first, last in re.findall(r"(\d)\.(\d) to \d\.(\d)", listed[0]):
+        found |= {f"{chapter}.{k}" for k in range(int(first), int(last) + 1)}
+    return found
+
+
+def test_every_figure_has_a_command_of_its_name_and_no_other_one() -> None:
+    """Those of the catalogue are those that pages name, where they name one."""
+    named: dict[str, set[str]] = {}
+    for page, source in (("half-space-features", "half-space"), ("deep-gated", "deep-gated"),
+                         ("thesis", "thesis")):  # fmt: skip
+        last: set[str] = set()
+        for row in figures(f"research/{page}.md"):
+            own = {" ".join(words[:1]) for words in commands(" ".join(row))}
+            last = own or (last if "the same" in row[2] else set())
+            if row[1].startswith(("reproduced", "differs")):
+                for number in numbers(row[0]):
+                    named.setdefault(f"{source}-{number}", set()).update(last)
+    for figure, modules in named.items():
+        if modules:
+            assert ELSEWHERE[figure][0] in modules, figure
+    for figure, words in ELSEWHERE.items():
+        assert not refused(["experiments.paper", figure]), words
+        assert figure.startswith("notes") or figure in named, figure
+
+
+def test_a_figure_is_redone_by_the_command_that_is_named(tmp_path) -> None:
+    options = ["thesis-2.1", "--out", str(tmp_path)]
+    result = CliRunner().invoke(main_of("experiments.paper"), options)
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "thesis_surfaces.csv",
+        "thesis_surfaces.png",
+    }
+    helped = CliRunner().invoke(main_of("experiments.paper"), ["deep-gated-4", "--help"])
+    assert "experiments.gram_figures --only galu" in helped.output and "--full" in helped.output
 
 
 def test_every_committed_row_and_picture_is_used() -> None:
