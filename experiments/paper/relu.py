@@ -53,6 +53,8 @@ def _points(cell: Cell, *, given: Mapping[str, Any]) -> pd.DataFrame:
     n_inputs, n_units = train.X.shape[1], options.hidden_units
     network = ib.ReLU(n_inputs, n_units, **start(options, seeds.weights))
     trajectory = ib.train(network, train.X, train.y, None, settings=setup.settings)
+    if not trajectory.finished:
+        raise KeyboardInterrupt
     gating = ib.HyperplaneGates(n_units, cutoffs=options.cutoffs, random_state=seeds.gating)
     gating.fit(train.X)
     views = [view_relu(network, sample.X, sample.y, gating) for sample in (train, held_out)]

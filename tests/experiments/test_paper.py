@@ -72,6 +72,24 @@ def test_points_of_a_relu_network_are_those_of_its_run(tmp_path) -> None:
     assert list(relu_points(grid, given, tmp_path / "relu.csv")) == []
 
 
+def test_a_relu_network_that_was_interrupted_is_no_point(tmp_path, monkeypatch) -> None:
+    def interrupted(callback_of):
+        def train(*given, **options):
+            def stop(step, n_steps, log_loss):
+                raise KeyboardInterrupt
+
+            return callback_of(*given, callback=stop, **options)
+
+        return train
+
+    monkeypatch.setattr(ib, "train", interrupted(ib.train))
+    cell = {"hidden_units": 4, "n_train": 40, "seed": 1, "momentum": 0.0, "trainer": "constant"}
+    grid = {name: [value] for name, value in cell.items()}
+    with pytest.raises(KeyboardInterrupt):
+        list(relu_points(grid, {"n_val": 40, "steps": 60}, tmp_path / "relu.csv"))
+    assert not (tmp_path / "relu.csv").exists()
+
+
 def test_a_figure_has_its_own_points_and_the_best_of_other_networks() -> None:
     ours = of_figure(published_points("gln"), FIGURES["relu-3"])
     assert set(ours["program"]) == {"svm-gln"} and set(ours["contexts"]) == {2}
