@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -73,16 +75,10 @@ def test_points_of_a_relu_network_are_those_of_its_run(tmp_path) -> None:
 
 
 def test_a_relu_network_that_was_interrupted_is_no_point(tmp_path, monkeypatch) -> None:
-    def interrupted(callback_of):
-        def train(*given, **options):
-            def stop(step, n_steps, log_loss):
-                raise KeyboardInterrupt
+    def stop(step, n_steps, log_loss):
+        raise KeyboardInterrupt
 
-            return callback_of(*given, callback=stop, **options)
-
-        return train
-
-    monkeypatch.setattr(ib, "train", interrupted(ib.train))
+    monkeypatch.setattr(ib, "train", partial(ib.train, callback=stop))
     cell = {"hidden_units": 4, "n_train": 40, "seed": 1, "momentum": 0.0, "trainer": "constant"}
     grid = {name: [value] for name, value in cell.items()}
     with pytest.raises(KeyboardInterrupt):
