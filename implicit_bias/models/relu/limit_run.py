@@ -36,7 +36,8 @@ MAX_PATTERNS = 2**16
 class HalfWay:
     """An observer for `train` that keeps the weights of a checkpoint, beside another observer.
 
-    It is the first checkpoint at or after half of the steps. As part of the state of a run that is
+    It is the first checkpoint at or after half of the steps and before the last, if there is one:
+    not where the checkpoints are few. As part of the state of a run that is
     saved, the weights are there in one that is resumed.
 
     Parameters
@@ -51,7 +52,9 @@ class HalfWay:
 
     def __init__(self, observer: Distances, steps: Sequence[int], *, slope: float = 0.0) -> None:
         self._observer, self._steps = observer, list(steps)
-        self._index = next(i for i, step in enumerate(self._steps) if 2 * step >= self._steps[-1])
+        last = self._steps[-1]
+        between = (i for i, step in enumerate(self._steps) if last <= 2 * step < 2 * last)
+        self._index = next(between, None)
         self._count, self._slope = 0, slope
         self._weights: dict[str, Floats] = {}
 
@@ -80,8 +83,8 @@ class HalfWay:
 
     @property
     def copy(self) -> tuple[int, ReLU] | None:
-        """The step and the network there; None where training did not come so far."""
-        if not self._weights:
+        """The step and the network there; None without one, or if training did not come so far."""
+        if not self._weights or self._index is None:
             return None
         then = ReLU.from_weights(*self._weights.values(), slope=self._slope)
         return self._steps[self._index], then

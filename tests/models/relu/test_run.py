@@ -413,3 +413,12 @@ def test_a_network_whose_units_have_closed_is_not_told_to_go_on() -> None:
     assert dead.objects["trajectory"].smallest_margin[-1] == 0
     assert "exactly 0" in dead.shortfall and "smaller `--learning-rate`" in dead.shortfall
     assert "give more `--steps`" not in str(dead)
+
+
+@pytest.mark.parametrize(("checkpoints", "known"), [(2, False), (8, True)])
+def test_an_earlier_network_is_one_of_a_checkpoint_before_the_last(checkpoints, known) -> None:
+    """The network at the end is no evidence that its local optimum was the same before."""
+    small = {"data": "quadrants", "n_train": 12, "n_val": 12, "hidden_units": 3, "steps": 8}
+    report = ib.run("relu", trainer="constant", checkpoints=checkpoints, **small)
+    step = report.results["local_limit"]["comparison"]["half_step"]
+    assert 4 <= step < 8 if known else step is None
