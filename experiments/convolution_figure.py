@@ -9,13 +9,14 @@ import numpy as np
 
 from implicit_bias.drawing import Row, compose, legend_above
 
+from .tables import IMAGES
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 STYLES = {True: "-", False: "--"}
-TITLES = {"mnist": "MNIST's test images", "digits": "scikit-learn's digits"}
 KINDS = {"mean_cosine": "two vectors", "cone_cosine": "silent pair"}
 
 
@@ -26,7 +27,7 @@ def draw(tables: dict[str, pd.DataFrame], name: str) -> Figure:
         Row(3, lambda axes: _draw_heads(tables["heads"], tables["neurons"], axes), height=3.8),
     ]
     title = (
-        f"Figures 3.3 and 3.4 of the thesis: {TITLES.get(name, name)}, 0 against 1 "
+        f"Figures 3.3 and 3.4 of the thesis: {IMAGES[name]}, 0 against 1 "
         "(layer 0: images; bars of cosines: 5 to 95 % and 25 to 75 %,\n"
         "first seed with biases, as are the neurons)"
     )

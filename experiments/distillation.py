@@ -32,7 +32,7 @@ from implicit_bias.models.distillation import (
     sample_span,
 )
 
-from .tables import keep_rows, sizes
+from .tables import IMAGES, images_of, keep_rows, sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,6 @@ KAPPAS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 DELTAS = tuple(range(0, 100, 10))
 REDUCED = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 TRANSFER = {"digits": 30, "mnist": 100}
-TITLES = {"digits": "scikit-learn's digits", "mnist": "MNIST's test images"}
 
 
 def geometry(n_draws: int) -> Iterator[Row]:
@@ -67,7 +66,7 @@ def geometry(n_draws: int) -> Iterator[Row]:
 
 def bias(data_dir: Path | None, n_draws: int) -> Iterator[Row]:
     """Figure 5.4: students w_hat + delta ||w_hat|| q / ||q||, of one loss, on the digits 0, 1."""
-    name = "digits" if data_dir is None else "mnist"
+    name, _ = images_of(data_dir)
     tasks = [
         image_task(load_pair(data_dir, n_train=TRANSFER[name], random_state=seed))
         for seed in range(n_draws)
@@ -251,7 +250,7 @@ def _draw_bias(axes: list[Axes], biased: list[Any]) -> None:
     for ax, rows in zip(axes, biased, strict=True):
         ax.errorbar(rows.delta, rows.risk, 2 * rows.risk_error, marker="o", ms=3)
         ax.set(
-            title=f"{TITLES[rows.data[0]]}, 0 against 1, n = {rows.n_train[0]}", xlabel="delta",
+            title=f"{IMAGES[rows.data[0]]}, 0 against 1, n = {rows.n_train[0]}", xlabel="delta",
             ylabel="transfer risk", ylim=(0, None),
         )  # fmt: skip
 

@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from implicit_bias.data.catalogue import load_class_data
+from implicit_bias.drawing.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 from implicit_bias.heads import Trunk, budget_exits, solve_exit_heads, train_multi_exit, train_trunk
 from implicit_bias.models.heads import averages, confidence, distillation_loss
 
@@ -44,10 +45,10 @@ STEPS = 900
 TOL = 1e-4
 # In print exit-wise is blue, distilled and annealed green, semi-supervised red, all later yellow.
 COLORS = {
-    "exit-wise": "#0072B2", "distilled": "#009E73", "semi-supervised": "#D55E00",
-    "annealed": "#009E73", "annealed, all later teach": "#E69F00", "tau = 1": "#000000",
-    "tau = 2": "#CC79A7", "tau = 3": "#56B4E9", "tau = 4": "#8C564B",
-    "annealed, semi-supervised": "#D55E00",
+    "exit-wise": BLUE, "distilled": GREEN, "semi-supervised": VERMILLION,
+    "annealed": GREEN, "annealed, all later teach": ORANGE, "tau = 1": BLACK,
+    "tau = 2": PURPLE, "tau = 3": SKY, "tau = 4": "#8C564B",
+    "annealed, semi-supervised": VERMILLION,
 }  # fmt: skip
 
 

@@ -34,7 +34,7 @@ from implicit_bias.data.images import load_digit_classes, load_idx_classes
 from implicit_bias.options import LossName
 
 from .spectra import Array, machine, scores
-from .tables import begun, out_folder, sizes
+from .tables import begun, images_of, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -187,7 +187,8 @@ def main(data_dir: Path | None, seeds: int, n_train: int, steps: int, out: Path)
     """Follow the path kernel of a ReLU network while it learns 4 against 7."""
     click.echo(machine())
     out.mkdir(parents=True, exist_ok=True)
-    path = out / f"path_kernels_{'digits' if data_dir is None else 'mnist'}.csv"
+    data, said = images_of(data_dir)
+    path = out / f"path_kernels_{data}.csv"
     table, done = begun(path, KEY, dtype={"widths": str})
     for seed in range(1, seeds + 1):
         for case in CASES:
@@ -202,7 +203,6 @@ def main(data_dir: Path | None, seeds: int, n_train: int, steps: int, out: Path)
                 f"kernel's error {ends['npk_error'].round(4).tolist()}, network "
                 f"{found['error'].iloc[-1]:.2%}"
             )
-    said = "bundled digits" if data_dir is None else "MNIST's test images"
     draw(table, said).savefig(path.with_suffix(".png"), dpi=110)
     click.echo(summary(table).to_string(float_format="%.4g"))
 

@@ -34,7 +34,7 @@ from implicit_bias.drawing.palette import BLUE, VERMILLION
 from .curves import mean_and_range
 from .simple_half import Classifier
 from .spectra import machine
-from .tables import begun, out_folder, sizes
+from .tables import begun, images_of, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -126,7 +126,8 @@ def main(data_dir: Path | None, seeds: int, epochs: int, n_train: int, out: Path
     """
     click.echo(machine())
     out.mkdir(parents=True, exist_ok=True)
-    path = out / f"random_labels_{'digits' if data_dir is None else 'mnist'}.csv"
+    data, said = images_of(data_dir)
+    path = out / f"random_labels_{data}.csv"
     table, done = begun(path, KEY)
     n_train = min(n_train, 1000) if data_dir is None else n_train
     for seed in range(1, seeds + 1):
@@ -140,7 +141,6 @@ def main(data_dir: Path | None, seeds: int, epochs: int, n_train: int, out: Path
                 table = pd.concat([table, found], ignore_index=True)
                 table.to_csv(path, index=False, float_format="%.5g")
                 click.echo(f"{data}, {kind}, seed {seed}: {found.iloc[-1, 3:].to_dict()}")
-    said = "bundled digits" if data_dir is None else "MNIST's test images"
     draw(table, said).savefig(path.with_suffix(".png"), dpi=100)
 
 

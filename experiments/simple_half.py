@@ -41,10 +41,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from implicit_bias.data.images import load_digit_classes, load_idx_classes
+from implicit_bias.drawing.palette import BLUE, VERMILLION
 from implicit_bias.models.dlgn.regions import active_paths
 
 from .spectra import machine
-from .tables import begun, out_folder, sizes
+from .tables import begun, images_of, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -235,7 +236,7 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
         own = table[table["network"] == kind]
         for ax, (name, label) in zip(row, PANELS.items(), strict=False):
             for (simple, _), one in own.groupby(["simple", "seed"]):
-                colour = "#0072B2" if simple == "0-4" else "#D55E00"
+                colour = BLUE if simple == "0-4" else VERMILLION
                 ax.plot(one["step"] + 1, one[name], color=colour, linewidth=0.7)
             mean = own.groupby("step")[name].mean()
             ax.plot(mean.index + 1, mean, "k-", linewidth=2)
@@ -247,8 +248,8 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
                 row[2].plot(mean.index + 1, mean[f"{part}_{name}"], colour + style,
                             label=f"{part}, {name}")  # fmt: skip
         row[2].set(xscale="log", xlabel="steps + 1", title=f"{kind}: accuracy")
-    panels[0][0].plot([], [], color="#0072B2", label="0-4 simple")
-    panels[0][0].plot([], [], color="#D55E00", label="5-9 simple")
+    panels[0][0].plot([], [], color=BLUE, label="0-4 simple")
+    panels[0][0].plot([], [], color=VERMILLION, label="5-9 simple")
     panels[0][0].plot([], [], "k-", label="mean of both")
     panels[0][0].legend(frameon=False)
     panels[0][2].legend(frameon=False)
@@ -264,7 +265,8 @@ def main(data_dir: Path | None, seeds: int, out: Path) -> None:
     """Follow open paths and the tangent kernel on simple and on complex classes."""
     click.echo(machine())
     out.mkdir(parents=True, exist_ok=True)
-    path = out / f"simple_half_{'digits' if data_dir is None else 'mnist'}.csv"
+    data, said = images_of(data_dir)
+    path = out / f"simple_half_{data}.csv"
     table, done = begun(path, KEY)
     for seed in range(1, seeds + 1):
         for kind in NETWORKS:
@@ -280,7 +282,6 @@ def main(data_dir: Path | None, seeds: int, out: Path) -> None:
                     f"{ends['ntk'].tolist()}, test {found['test_simple'].iloc[-1]:.3f} / "
                     f"{found['test_complex'].iloc[-1]:.3f}"
                 )
-    said = "bundled digits" if data_dir is None else "MNIST's test images"
     draw(table, said).savefig(path.with_suffix(".png"), dpi=110)
     click.echo(summary(table).to_string(float_format="%.3g"))
 

@@ -48,7 +48,7 @@ from .simple_half import (
     parts,
 )
 from .spectra import machine
-from .tables import begun, out_folder, sizes
+from .tables import begun, images_of, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -221,8 +221,7 @@ def main(data_dir: Path | None, seeds: int, steps: int, out: Path) -> None:
     """Class-averaged kernels of networks that learn simple and complex classes."""
     click.echo(machine())
     out.mkdir(parents=True, exist_ok=True)
-    data, said = ("digits", "bundled digits") if data_dir is None else (
-        "mnist", "MNIST's test images")  # fmt: skip
+    data, said = images_of(data_dir)
     paths = {name: out / f"simple_half_{name}_{data}.csv" for name in ("curves", "kernels")}
     (curves, done), (moments, _) = (begun(path, KEY) for path in paths.values())
     for seed in range(1, seeds + 1):

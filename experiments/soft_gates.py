@@ -43,7 +43,7 @@ from implicit_bias.drawing.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERM
 from .curves import mean_and_range
 from .path_kernels import error, pair
 from .spectra import machine, scores
-from .tables import begun, out_folder, sizes
+from .tables import begun, images_of, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -225,9 +225,8 @@ def main(
     """Train networks with soft, hard, frozen and learned gates on 4 against 7."""
     click.echo(machine())
     out.mkdir(parents=True, exist_ok=True)
-    data = "digits" if data_dir is None else "mnist"
+    data, said = images_of(data_dir)
     path = out / f"soft_gates_{data}.csv"
-    said = "bundled digits" if data_dir is None else "MNIST's test images"
     table, done = begun(path, KEY)
     for init, seed in product(inits, range(1, seeds + 1)):
         if (init, seed) in done:

@@ -15,10 +15,22 @@ from typing import Any
 import click
 import pandas as pd
 
-__all__ = ["begun", "keep_rows", "out_folder", "sizes"]
+__all__ = ["IMAGES", "begun", "images_of", "keep_rows", "out_folder", "sizes"]
 
 Command = Callable[..., None]
 NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+# Images of digits, as files of results are named after them, and as pictures say it.
+IMAGES: Mapping[str, str] = MappingProxyType(
+    {"digits": "scikit-learn's digits", "mnist": "MNIST's test images"}
+)
+
+
+def images_of(data_dir: Path | None) -> tuple[str, str]:
+    """Return the name of the images of a folder, bundled ones without it, and how it is said."""
+    name = "digits" if data_dir is None else "mnist"
+    return name, IMAGES[name]
 
 
 def sizes(

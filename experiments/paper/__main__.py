@@ -12,16 +12,14 @@ import numpy as np
 import pandas as pd
 
 import implicit_bias as ib
-from experiments.tables import out_folder
+from experiments.tables import images_of, out_folder
 
 from .elsewhere import ELSEWHERE, Elsewhere
 from .figures import AS_PRINTED, draw
-from .points import of_figure, points_of, published_points
+from .points import MEASURED, of_figure, points_of, published_points
 from .recipe import recipe_points
 from .relu import relu_points
 from .settings import FIGURES, RECIPE, recipe_grids, relu_grids, sweeps_of
-
-SAID = {"digits": "bundled digits", "mnist": "MNIST's test images"}
 
 
 class Papers(click.Group):
@@ -86,7 +84,7 @@ def redo(
 ) -> None:
     """Run what a figure needs, write its rows and draw it."""
     figure = FIGURES[name]
-    data = "digits" if data_dir is None else "mnist"
+    data, said = images_of(data_dir)
     given: dict[str, Any] = (
         {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
     )
@@ -117,11 +115,12 @@ def redo(
     stem = out / f"paper_{name.replace('-', '_')}_{data}"
     points.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.6g")
     published = pd.concat(of_figure(published_points(of), figure) for of in ("gln", "relu"))
-    draw(figure, points, published, data=SAID[data]).savefig(stem.with_suffix(".png"), dpi=130)
+    draw(figure, points, published, data=said).savefig(stem.with_suffix(".png"), dpi=130)
     keys = ["program", "trainer", "contexts", "hidden_units"]
-    said = ["error_program", "error_network", "inconsistency"]
     click.echo(
-        points.groupby(keys, dropna=False)[said].mean().to_string(float_format="{:.2%}".format)
+        points.groupby(keys, dropna=False)[list(MEASURED)]
+        .mean()
+        .to_string(float_format="{:.2%}".format)
     )
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Final
 
 import click
 
-__all__ = ["ELSEWHERE", "Elsewhere"]
+__all__ = ["ELSEWHERE", "Elsewhere", "main_of"]
 
 HALF_SPACE, DEEP_GATED, THESIS = "half-space", "deep-gated", "thesis"
 SOURCES: Mapping[str, str] = {
@@ -77,7 +78,16 @@ class Elsewhere(click.Command):
 
     def _redo(self, options: tuple[str, ...]) -> None:
         name, *first = self.words
-        module = import_module(name)
-        if hasattr(module, "__path__"):
-            module = import_module(f"{name}.__main__")
-        module.main.main([*first, *options], prog_name=" ".join(["python -m", *self.words]))
+        main = main_of(name)
+        if main is None:
+            raise RuntimeError(f"{name} has no command")
+        main.main([*first, *options], prog_name=" ".join(["python -m", *self.words]))
+
+
+def main_of(name: str) -> click.Command | None:
+    """Return the command of a module, or of a package; None of one that takes no options."""
+    module = import_module(name)
+    if hasattr(module, "__path__") and find_spec(f"{name}.__main__"):
+        module = import_module(f"{name}.__main__")
+    found = getattr(module, "main", None)
+    return found if isinstance(found, click.Command) else None

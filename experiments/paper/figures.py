@@ -11,6 +11,7 @@ import pandas as pd
 
 from implicit_bias.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION, Row, compose
 
+from .points import MEASURED
 from .settings import AT_MOST, FULL, PUBLISHED, Figure
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ PERCENT = 100.0
 AT_CHANCE = 0.4
 SIZES = ["n_train", "hidden_units", "contexts"]
 SETTING = ["program", *SIZES, "cutoffs", "momentum", "trainer"]
-MEASURED = ["error_program", "error_network", "inconsistency"]
 
 
 def draw(figure: Figure, ours: pd.DataFrame, published: pd.DataFrame, *, data: str) -> Picture:
@@ -101,7 +101,7 @@ def _with_errors(points: pd.DataFrame) -> pd.DataFrame:
 def _means(points: pd.DataFrame) -> pd.DataFrame:
     """Return a row a setting: means over seeds, and deviations of the same names with "_std"."""
     known = points.dropna(subset=["error_program"])
-    groups = known.groupby(SETTING, dropna=False)[MEASURED]
+    groups = known.groupby(SETTING, dropna=False)[list(MEASURED)]
     return groups.mean().join(groups.std().fillna(0.0).add_suffix("_std")).reset_index()
 
 

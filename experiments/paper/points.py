@@ -8,13 +8,13 @@ import pandas as pd
 
 from .settings import BESIDE, Figure
 
-__all__ = ["COLUMNS", "KEY", "PUBLISHED", "of_figure", "points_of", "published_points"]
+__all__ = ["COLUMNS", "KEY", "MEASURED", "PUBLISHED", "of_figure", "points_of", "published_points"]
 
 PUBLISHED = Path(__file__).parents[1] / "published" / "lippl_2022"
 # Of a point: which network and program, then what was found of them.
 KEY = ("program", "hidden_units", "contexts", "n_train", "seed", "cutoffs", "momentum", "trainer")
-FOUND = ("n_val", "status", "gap", "error_program", "error_network", "inconsistency",
-         "margin_ratio", "log_inverse_loss")  # fmt: skip
+MEASURED = ("error_program", "error_network", "inconsistency")
+FOUND = ("n_val", "status", "gap", *MEASURED, "margin_ratio", "log_inverse_loss")
 COLUMNS = (*KEY, *FOUND)
 PROGRAMS = {"gln": "svm-gln", "shallow-gln": "shallow"}
 

@@ -13,7 +13,8 @@ import pandas as pd
 import implicit_bias as ib
 from experiments.printed import forgotten, wrong_groups, wrong_norm
 from implicit_bias.measures import agreement, scores
-from implicit_bias.runs.seeds import Seeds
+from implicit_bias.run_model import resolve
+from implicit_bias.runs.setup import prepare
 
 from .cells import Cell, cell_points
 from .points import COLUMNS, KEY, points_of
@@ -49,20 +50,28 @@ def _points(cell: Cell, *, given: Mapping[str, Any]) -> pd.DataFrame:
         raise KeyboardInterrupt
     row = report.row()
     right = points_of(pd.DataFrame([row]))
-    train, held_out, gating = _samples(cell, given, row["n_val"])
+    # The samples of the run again, which a report has not; with the gating of their units.
+    units, contexts, cutoffs = cell["hidden_units"], cell["contexts"], cell["cutoffs"]
+    setup = prepare(
+        resolve("gln", {**given, **cell}),
+        gating=lambda seed: ib.HyperplaneContexts(
+            units, contexts, cutoffs=cutoffs, random_state=seed
+        ),
+    )
+    train, held_out = setup.samples
     trained = scores(report.network, held_out)
     error = _error(trained, held_out)
     if error != row["error_network"]:
         raise RuntimeError(f"the run of {cell} had other samples than those drawn here")
     # Cutoffs that are drawn, and not fitted to data, came back with the network.
-    lost = cell["cutoffs"] == "median"
-    compared = forgotten(report.network, gating, train, held_out) if lost else trained
-    l2 = ib.solve_gln_l2_svm(train.X, train.y, train.required_gates, n_contexts=cell["contexts"])
+    lost = cutoffs == "median"
+    compared = forgotten(report.network, setup.gating, train, held_out) if lost else trained
+    l2 = ib.solve_gln_l2_svm(train.X, train.y, train.required_gates, n_contexts=contexts)
     found = l2.certificate.proves_separability()
     predicted = l2.predictor(held_out.X, held_out.gates) if found else trained * np.nan
     beside: dict[str, Any] = {"svm-l2": (l2, np.asarray(predicted), trained)}
     for name, solve in (("svm-gln-printed", wrong_groups), ("svm-l2-printed", wrong_norm)):
-        beside[name] = (*solve(train, held_out, cell["contexts"]), compared)
+        beside[name] = (*solve(train, held_out, contexts), compared)
     points = [
         {name: row.get(name) for name in (*KEY, "n_val", "log_inverse_loss")}
         | {
@@ -76,23 +85,6 @@ def _points(cell: Cell, *, given: Mapping[str, Any]) -> pd.DataFrame:
         for name, (answer, scored, network) in beside.items()
     ]
     return pd.concat([right, pd.DataFrame(points, columns=list(COLUMNS))], ignore_index=True)
-
-
-def _samples(
-    cell: Cell, given: Mapping[str, Any], n_val: int
-) -> tuple[ib.Sample, ib.Sample, ib.HyperplaneContexts]:
-    """Draw the samples of a run again, which a report has not; with the gating of their units."""
-    seeds = Seeds.from_seed(cell["seed"])
-    sizes = {"n_train": cell["n_train"], "n_val": n_val, "random_state": seeds.data}
-    data = (
-        ib.datasets.load_idx(given["data_dir"], **sizes) if "data_dir" in given
-        else ib.load_digits(**sizes)
-    )  # fmt: skip
-    gating = ib.HyperplaneContexts(
-        cell["hidden_units"], cell["contexts"], cutoffs=cell["cutoffs"], random_state=seeds.gating
-    ).fit(data.X_train)
-    train = ib.Sample(data.X_train, data.y_train, gating.transform(data.X_train))
-    return train, ib.Sample(data.X_val, data.y_val, gating.transform(data.X_val)), gating
 
 
 def _error(predicted: np.ndarray, sample: ib.Sample) -> float:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from implicit_bias.data.catalogue import load_class_data
 from implicit_bias.drawing import Row, compose, legend_above
+from implicit_bias.drawing.palette import BLUE, GREEN, VERMILLION
 from implicit_bias.models.heads import confidence, exits_loss
 
 from ..exit_heads import COLORS, Draw, Floats, accuracies, accuracy, reported
@@ -258,10 +259,10 @@ def _curve(ax: Axes, one: pd.DataFrame, mode: str, name: str, shift: float) -> N
 def _confidence(ax: Axes, sure: pd.DataFrame) -> None:
     """Figure 6.6: blue, green, purple and red as printed, dashed a network without annealing."""
     plain, annealed = (sure[sure.method == name] for name in ("tau = 1", "annealed"))
-    ax.plot(annealed.step, annealed.sure, color="#0072B2", label="confidence")
-    ax.plot(annealed.step, annealed.tempered, color="#009E73", label="tempered")
+    ax.plot(annealed.step, annealed.sure, color=BLUE, label="confidence")
+    ax.plot(annealed.step, annealed.tempered, color=GREEN, label="tempered")
     ax.plot(plain.step, plain.sure, "--", color="0.4", linewidth=1, label="of tau = 1")
-    ax.axhline(MOST_CONFIDENT, color="#D55E00", linewidth=0.8)
+    ax.axhline(MOST_CONFIDENT, color=VERMILLION, linewidth=0.8)
     ax.set(xlabel="6.6: steps", ylabel="confidence of the last exit", ylim=(0, 1.02))
     warmth = ax.twinx()
     warmth.plot(annealed.step, annealed.temperature, color="#7B4F9D", label="temperature (right)")

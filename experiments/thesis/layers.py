@@ -12,6 +12,7 @@ import torch
 import implicit_bias as ib
 from implicit_bias.data import orthosep_dataset
 from implicit_bias.drawing import Row, compose, legend_above
+from implicit_bias.drawing.palette import BLUE, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +23,7 @@ SEEDS = (0, 1, 2, 3, 4)
 SETTINGS = ib.TrainingSettings(batch_size=50, schedule=((5000, 0.1),))
 NAMES = {"two layers": 2, "residual": 4}
 WIDTH = 100
-COLORS = {1.0: "#E69F00", -1.0: "#0072B2"}  # of the signs of a, as printed
+COLORS = {1.0: ORANGE, -1.0: BLUE}  # of the signs of a, as printed
 
 
 def rows(*, full: bool) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 import implicit_bias as ib
 from implicit_bias.drawing import Row, compose, legend_above, plot_surface
+from implicit_bias.drawing.palette import BLACK, BLUE, ORANGE
 from implicit_bias.equivalence import FoldSurface, ReLUWeights, fold_surface
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Blue, orange and black, as printed.
-LAYERS = ("#0072B2", "#E69F00", "#000000")
+LAYERS = (BLUE, ORANGE, BLACK)
 SQUARE = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
 
 

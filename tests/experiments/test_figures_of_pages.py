@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from importlib import import_module
 from importlib.util import find_spec
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from experiments.paper.elsewhere import ELSEWHERE, Elsewhere
+from experiments.paper.elsewhere import ELSEWHERE, Elsewhere, main_of
 from tests.pages import ROOT, lines
 
 PAGES = ("research/half-space-features.md", "research/deep-gated.md", "research/thesis.md",
@@ -45,13 +44,6 @@ def commands(text: str) -> Iterator[list[str]]:
     """The words of each command of an experiment that is named in a text."""
     for found in NAMED.findall(re.sub(r"\s+", " ", text)):
         yield shlex.split(found)
-
-
-def main_of(name: str) -> click.Command | None:
-    """The command of a module, or of a package; None of one that takes no options."""
-    package = ROOT.joinpath(*name.split("."), "__main__.py").exists()
-    found = getattr(import_module(f"{name}.__main__" if package else name), "main", None)
-    return found if isinstance(found, click.Command) else None
 
 
 def refused(words: list[str]) -> str:

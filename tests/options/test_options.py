@@ -12,7 +12,7 @@ from click import Choice
 from implicit_bias.data import DRAWN, IMAGE_SETS, NAMES, TABLES, TableName
 from implicit_bias.models import MODELS
 from implicit_bias.options import ClassOptions, flag, model_parameters
-from implicit_bias.training import MARGIN_LOSSES, TRAINERS, losses_of
+from implicit_bias.training import MARGIN_LOSSES, TRAINERS, TrainingSettings, losses_of
 from tests.commands import results, run, small_runs, typed, without_times, write_mnist
 
 # Runs of a second, by trainers that take what is varied below.
@@ -238,6 +238,7 @@ def test_defaults_are_the_model_s_and_the_trainer_s() -> None:
     assert (published.steps, published.learning_rate) == ((1600, 1600), (0.04, 0.01))
     assert (published.batch_size, published.momentum) == (128, 0.0)
     assert (published.hidden_units, published.contexts, published.cutoffs) == (10, 2, "median")
+    assert published.checkpoints == TrainingSettings().n_checkpoints
     own = MODELS["relu"].choose()
     assert (own.trainer, own.steps, own.hidden_units) == ("smoothed", (3000,), 50)
     heads = MODELS["heads"].choose(trainer="constant")

@@ -37,8 +37,8 @@ class HalfWay:
     """An observer for `train` that keeps the weights of a checkpoint, beside another observer.
 
     It is the first checkpoint at or after half of the steps and before the last, if there is one:
-    not where the checkpoints are few. As part of the state of a run that is
-    saved, the weights are there in one that is resumed.
+    not where the checkpoints are few. As part of the state of a run that is saved, the weights are
+    there in one that is resumed.
 
     Parameters
     ----------
