@@ -169,8 +169,8 @@ def run(folder: Path | None, biases: bool, seed: int, epochs: int) -> dict[str, 
         last = seed if epoch == epochs else None
         found, neurons = head_rows(network, train, held_out, seed=last)
         heads += [at | row for row in found]
-    found = (layers, products, heads, neurons.assign(**key))
-    return {part: pd.DataFrame(rows) for part, rows in zip(PARTS, found, strict=True)}
+    parts = (layers, products, heads, neurons.assign(**key))
+    return {name: pd.DataFrame(rows) for name, rows in zip(PARTS, parts, strict=True)}
 
 
 @click.command()

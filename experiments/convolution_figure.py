@@ -1,4 +1,4 @@
-"""The picture of `experiments.convolution`: figures 3.3 and 3.4 of the thesis on our rows."""
+"""Pictures of `experiments.convolution`: figures 3.3 and 3.4 of the thesis on our rows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ KINDS = {"mean_cosine": "two vectors", "cone_cosine": "silent pair"}
 
 
 def draw(tables: dict[str, pd.DataFrame], name: str) -> Figure:
-    """Figures 3.3 and 3.4 again, and the prediction along training."""
+    """Cosines by layer, figure 3.4, and the prediction along training."""
     rows = [
         Row(3, lambda axes: _draw_layers(tables["layers"], axes), height=3.8),
         Row(3, lambda axes: _draw_heads(tables["heads"], tables["neurons"], axes), height=3.8),
     ]
     title = (
-        f"Figures 3.3 and 3.4 of the thesis: {IMAGES[name]}, 0 against 1 "
+        f"Cosines of features, and figure 3.4 of the thesis: {IMAGES[name]}, 0 against 1 "
         "(layer 0: images; bars of cosines: 5 to 95 % and 25 to 75 %,\n"
         "first seed with biases, as are the neurons)"
     )
