@@ -6,10 +6,13 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import implicit_bias as ib
 from experiments import printed
 from experiments.paper.recipe import recipe_points
+from implicit_bias.run_model import resolve
+from implicit_bias.runs.setup import prepare
 
 H, C = 4, 2
 
@@ -64,6 +67,35 @@ def test_the_wrong_norm_is_that_of_the_printed_root(samples) -> None:
     expected = scores_of(solved(cost, zeta, train), held_out)
     _, found = printed.wrong_norm(*samples, C)
     assert found == pytest.approx(expected, rel=1e-2, abs=1e-2 * np.abs(expected).max())
+
+
+def test_the_printed_root_has_optima_that_err_differently() -> None:
+    n_units, size = 10, 20
+    setup = prepare(
+        resolve("gln", {"data": "digits", "n_train": 500, "hidden_units": n_units, "seed": 1}),
+        gating=lambda seed: ib.HyperplaneContexts(n_units, C, random_state=seed),
+    )
+    train, held_out = setup.samples
+    group = np.arange(size) % n_units
+    root = C * np.eye(size) - (group[:, None] == group) + 1 / size
+    root = sparse.kron(sparse.csc_matrix(root), sparse.eye(train.X.shape[1]))
+    z, new = (printed.one_hot(one.required_gates, C) for one in (train, held_out))
+    rows = train.y[:, None, None] * z[:, :, None] * train.X[:, None, :]
+    margins = sparse.csc_matrix(rows.reshape(len(rows), -1))
+    zeta = cp.Variable(margins.shape[1])
+    costs, errors = [], []
+    for ridge in (0.0, printed.RIDGE):
+        cost = cp.sum_squares(root @ zeta) + ridge * cp.sum_squares(zeta)
+        problem = cp.Problem(cp.Minimize(cost), [margins @ zeta >= 1])
+        problem.solve(solver="OSQP", max_iter=10_000)  # as published
+        assert problem.status == "optimal" and (margins @ zeta.value).min() > 0.999
+        costs.append(np.sum((root @ zeta.value) ** 2))
+        scores = np.einsum("nj,nd,jd->n", new, held_out.X, zeta.value.reshape(size, -1))
+        errors.append(np.mean(scores * held_out.y <= 0))
+    assert costs[0] == pytest.approx(costs[1], rel=1e-3)
+    _, found = printed.wrong_norm(train, held_out, C)
+    assert np.mean(found * held_out.y <= 0) == pytest.approx(errors[1], abs=0.003)
+    assert [f"{100 * one:.0f}" for one in errors] == ["22", "16"]
 
 
 def test_every_program_stands_beside_the_same_network(tmp_path) -> None:
