@@ -1,4 +1,4 @@
-"""The panels of the figures: ours filled, the published points hollow, axes as printed."""
+"""The panels of the figures: ours filled, the published points hollow, axes as the captions say."""
 
 from __future__ import annotations
 
