@@ -60,6 +60,7 @@ class _PlainChoices(TypedDict, total=False):
     """The options that do not change what a report holds, beside `data` and `gating`."""
 
     batch_size: int | None
+    beside: Literal["all", "machines"]
     beta: float
     checkpoints: int
     constant: bool | None
@@ -230,6 +231,7 @@ class GridOptions(TypedDict, total=False):
     """
 
     batch_size: Values[int | None] | str
+    beside: Values[Literal["all", "machines"]]
     beta: Values[float]
     checkpoints: Values[int] | str
     classes: Values[Literal["two", "all", "joint"]]

@@ -41,6 +41,7 @@ SMALL = {
 # Another value of every option, typed after the small run's own.
 OTHER = {
     "batch_size": "7",
+    "beside": "machines",
     "beta": "2",
     "checkpoints": "2",
     "classes": "all",

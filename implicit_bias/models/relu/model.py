@@ -58,6 +58,12 @@ class ReLUOptions(
         "Gradient method of that copy once its gates are frozen; same: it goes on as it began.",
         choices=("annealed", "momentum", "normalised", "same"),
     )
+    beside: str = option(
+        "all",
+        "What the network stands beside; machines: neither its local optimum nor its copy with "
+        "frozen gates is computed, which take most of a run.",
+        choices=("all", "machines"),
+    )
     starts: int = option(
         1, "Networks, each from weights of its own: which came to the same one.", least=1
     )
@@ -65,6 +71,7 @@ class ReLUOptions(
 
 # The published schedule, which is far from the local optimum after as many steps.
 CONSTANT = {"trainer": "constant", "momentum": 0.9, "steps": (1600, 1600)}
+WITH_COPY = {"beside": ("all",)}
 LEARNED = (
     Premise(
         name="gates stay",
@@ -77,7 +84,7 @@ LEARNED = (
         text="no network whose units turn by less than a stated angle has a lower value than the "
         "local limit",
         known="proved",
-        where={"depth": (2,)},
+        where={"depth": (2,), "beside": ("all",)},
     ),
     Premise(
         name="one hidden layer",
@@ -90,8 +97,11 @@ LEARNED = (
         name="separable in frozen gates",
         text="of the copy that froze its gates: the data are separable in these",
         known="proved",
+        where=WITH_COPY,
     ),
-    replace(LOSS_TO_0, text="of the copy that froze its gates: its loss tends to 0"),
+    replace(
+        LOSS_TO_0, text="of the copy that froze its gates: its loss tends to 0", where=WITH_COPY
+    ),
 )
 MODELS = (
     Model(

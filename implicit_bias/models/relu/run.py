@@ -59,6 +59,11 @@ DEEP = (
     "descent on generalized gated linear networks, section 5.2, has one hidden layer)"
 )
 
+ALONE = (
+    "no theorem names the limit of a ReLU network on general data. Four machines freeze part of it "
+    "(Lippl, Abbott and Chung, section 5.2); the local optimum next to it was not looked for"
+)
+
 
 def run_relu(setup: Setup) -> Report:
     """Train a ReLU network, freeze what it learned in four ways, and compare all of them.
@@ -78,12 +83,14 @@ def run_relu(setup: Setup) -> Report:
         raise ValueError("`steps` 0 predicts alone, and the machines of relu need learned gates")
     samples, network, freeze_at = _prepare(setup)
     check_trainer(options.trainer, network)
+    local = _with_local_limit(options)
     heading = setup.heading(
         data_record(samples.dataset),
         title=f"{_name(options)} beside "
-        + ("the local optimum next to it" if options.depth == 2 else "four machines"),
-        theorem="" if options.depth == 2 else DEEP,
-        source="none names the limit of a ReLU network of several hidden layers",
+        + ("the local optimum next to it" if local else "four machines"),
+        theorem="" if local else ALONE if options.depth == 2 else DEEP,
+        source="none names the limit of a ReLU network"
+        + ("" if options.depth == 2 else " of several hidden layers"),
     )
     return gather(heading, _find(samples, network, freeze_at), setup.folder)
 
@@ -120,10 +127,10 @@ def relu_programs(setup: Setup) -> RunPrograms:
 def _prepare(setup: Setup) -> tuple[SampleSetup, DeepReLU, int | None]:
     """Load the data, draw the network, and find the step at which a copy freezes its gates."""
     options = setup.options
-    _check_depth(options)
+    _check_options(options)
     samples = prepare(setup)
     network = _network(samples, setup.seeds.weights)
-    if options.depth > 2 and options.freeze_at is None:
+    if options.freeze_at is None and not _with_local_limit(options):
         return samples, network, None
     return samples, network, freezing_step(options, samples.settings)
 
@@ -142,7 +149,7 @@ def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Itera
     yield found
     yield _measured(setup, network, trajectory, found)
     local = None
-    if isinstance(network, ReLU):
+    if isinstance(network, ReLU) and _with_local_limit(options):
         beside = find_relu_limit(setup, network, trajectory, half, LEARNS)
         local = beside.objects["local_limit"]
         yield beside
@@ -202,7 +209,8 @@ def _measured(
         since_start=trajectory.observed["gate_changes"],
         since_last=trajectory.observed["gate_flips"],
     )
-    widths, flips = _widths(setup.options), float(changes.since_start[-1])
+    options = setup.options
+    widths, flips = _widths(options), float(changes.since_start[-1])
     measured = {} if kkt is None else kkt.cells()
     cells = {**found.row, **state.cells(), **measured, "gate_changes": flips}
     known = cells | {
@@ -227,8 +235,8 @@ def _measured(
         row=cells,
         tables=(Table("trained network", ("", "value"), rows),),
         assumptions=_assumptions(flips, separates, len(widths)),
-        # Of one hidden layer there is more to say: see `find_relu_limit`.
-        verdicts=() if len(widths) == 1 else (decide(_evidence(trajectory, flips)),),
+        # Beside its local optimum there is more to say: see `find_relu_limit`.
+        verdicts=() if _with_local_limit(options) else (decide(_evidence(trajectory, flips)),),
     )
 
 
@@ -347,9 +355,19 @@ def _widths(options: ReLUOptions) -> tuple[int, ...]:
     return (options.hidden_units,) * (options.depth - 1)
 
 
-def _check_depth(options: ReLUOptions) -> None:
-    """See that there is a hidden layer; raises ValueError otherwise."""
+def _with_local_limit(options: ReLUOptions) -> bool:
+    """Return whether a run finds the local optimum: that of one hidden layer, unless told not."""
+    return options.depth == 2 and options.beside == "all"
+
+
+def _check_options(options: ReLUOptions) -> None:
+    """See that there is a hidden layer, and who freezes gates; raises ValueError otherwise."""
     depth = options.depth
+    if options.freeze_at is not None and options.beside != "all":
+        raise ValueError(
+            f"`--freeze-at {options.freeze_at}` needs `--beside all`: the copy that freezes its "
+            "gates is none of the machines"
+        )
     if depth < 2:
         raise ValueError(
             f"`--depth {depth}` leaves a ReLU network without a hidden layer: take 2 or more, or "

@@ -23,7 +23,7 @@ from implicit_bias.limits import FReLULimit, relu_local_limit
 from implicit_bias.models.relu import train_then_freeze
 from implicit_bias.networks import DeepReLU
 from implicit_bias.reports import render_text
-from tests.commands import cut, dataset_of, home, results, run
+from tests.commands import cut, dataset_of, home, results, run, without_times
 
 H = 8
 SMALL = ("--model", "relu", "--n-train", 60, "--n-val", 200, "--hidden-units", H,
@@ -198,6 +198,26 @@ def test_a_row_has_all_machines_beside_the_network() -> None:
         assert 0 < row[f"{key}_margin_ratio"] <= 1
     assert (row["lc_error"], row["lc_agreement"]) == (row["error_limit"], row["agreement"])
     assert len({row["rc_error"], row["hl_error"], row["gates_only_error"]}) > 1
+
+
+def test_beside_machines_alone_the_run_is_the_same_without_the_rest() -> None:
+    every, alone = (report(beside=beside) for beside in ("all", "machines"))
+    for key in ("limits", "comparison", "gate_changes"):
+        own, other = (json.dumps(without_times(one.results[key])) for one in (alone, every))
+        assert own == other
+    assert every.results["frozen"] and alone.results["frozen"] is None
+    assert "local_limit" in every.results and "local_limit" not in alone.results
+    rows, own = every.row(), alone.row()
+    missing = {name for name in rows if rows[name] is not None and own.get(name) is None}
+    assert missing - {"shortfall"} == {
+        name for name in missing if name.startswith(("local_", "frozen_", "freeze_at"))
+    } and {"local_ratio", "frozen_margin_ratio"} < missing  # fmt: skip
+    machines = [name for name in own if name.startswith(("hl_", "lc_", "rc_", "gates_only_"))]
+    assert len(machines) > 12 and all(own[name] == rows[name] for name in machines)
+    text = render_text(alone)
+    assert "beside four machines" in text and "local optimum next to" not in text
+    with pytest.raises(ValueError, match="`--freeze-at 3` needs `--beside all`"):
+        report(beside="machines", freeze_at=3)
 
 
 # What is told
