@@ -11,7 +11,6 @@ margin 1, its rank and the code that it is, beside the cost of each code in clos
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 import implicit_bias as ib
 
-from .tables import begun, keep_rows, out_folder
+from .tables import Kept, keep_rows, out_folder
 
 Array = NDArray[np.float64]
 
@@ -101,17 +100,10 @@ def plot(table: pd.DataFrame, path: Path) -> None:
 @out_folder
 def main(starts: int, out: Path) -> None:
     """Codes that deep linear networks of six classes end at."""
-    path = out / "depth_codes.csv"
-    table, done = begun(path, KEY)
-    before = table.to_dict("records")
-
-    def every() -> Iterator[dict[str, Any]]:
-        yield from before
-        for depth in DEPTHS:
-            yield from (row(depth, seed) for seed in range(starts) if (depth, seed) not in done)
-
-    keep_rows(every(), path, digits=".6g")
-    plot(begun(path, KEY)[0], out / "depth_codes.png")
+    kept = Kept(out / "depth_codes.csv", KEY)
+    cases = [(depth, seed) for depth in DEPTHS for seed in range(starts)]
+    keep_rows((row(*case) for case in cases if case not in kept), kept, digits=".6g")
+    plot(kept.table, kept.path.with_suffix(".png"))
 
 
 if __name__ == "__main__":

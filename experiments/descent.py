@@ -16,7 +16,7 @@ import click
 
 import implicit_bias as ib
 
-from .tables import keep_rows
+from .tables import keep_rows, to_write_to
 
 __all__ = ["heads_rows", "student_rows"]
 
@@ -61,7 +61,9 @@ def student_rows(n_train: int = 30) -> Iterator[dict[str, Any]]:
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of the CSV files.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), callback=to_write_to, help="Folder of the CSV files."
+)
 def main(out: Path | None) -> None:
     """Train heads and students by descent, and write how near they come to their limits."""
     for name, rows in (("heads_descent", heads_rows), ("student_temperatures", student_rows)):

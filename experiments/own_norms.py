@@ -18,7 +18,7 @@ import click
 
 import implicit_bias as ib
 
-from .tables import keep_rows
+from .tables import keep_rows, to_write_to
 
 __all__ = ["COMMANDS", "TRAINERS", "rows"]
 
@@ -56,7 +56,13 @@ def rows(
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder of the rows.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    callback=to_write_to,
+    default=None,
+    help="Folder of the rows.",
+)
 def main(out: Path | None) -> None:
     """Write `own_norms.csv`."""
     keep_rows(rows(), None if out is None else out / "own_norms.csv", digits=".4f")

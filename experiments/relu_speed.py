@@ -11,7 +11,7 @@ of the first by Clarabel in cvxpy's own statement, where that takes no more than
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 import implicit_bias as ib
 from solvers import HingeProgram, solve_hinge
 
-from .tables import begun, keep_rows, out_folder
+from .tables import Kept, keep_rows, out_folder
 
 KEY = ("samples", "units")
 SIZES = ((60, 12), (300, 12), (300, 50), (1000, 50), (1797, 50))
@@ -86,17 +86,9 @@ def row(samples: int, units: int) -> dict[str, Any]:
 @out_folder
 def main(most: int, out: Path) -> None:
     """Time certified local optima next to ReLU networks."""
-    path = out / "relu_speed.csv"
-    table, done = begun(path, KEY)
-    before = table.to_dict("records")
-
-    def every() -> Iterator[dict[str, Any]]:
-        yield from before
-        for size in SIZES:
-            if size not in done and size[0] <= most:
-                yield row(*size)
-
-    keep_rows(every(), path, digits=".3g")
+    kept = Kept(out / "relu_speed.csv", KEY)
+    wanted = [size for size in SIZES if size not in kept and size[0] <= most]
+    keep_rows((row(*size) for size in wanted), kept, digits=".3g")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import implicit_bias as ib
-from experiments.tables import images_of, out_folder
+from experiments.tables import Kept, data_folder, images_of, out_folder, to_write_to
 
 from .elsewhere import ELSEWHERE, Elsewhere
 from .figures import AS_PRINTED, draw
@@ -48,15 +48,12 @@ def _command(name: str) -> click.Command:
     figure = FIGURES[name]
     options = [
         click.option("--full", is_flag=True, help="The published sizes; small ones without it."),
-        click.option(
-            "--data-dir",
-            type=click.Path(path_type=Path, exists=True),
-            help="Folder of MNIST's IDX files; scikit-learn's digits without it.",
-        ),
+        data_folder,
         click.option(
             "--folder",
             type=click.Path(path_type=Path),
-            default="runs/paper",
+            callback=to_write_to,
+            default=Path("runs/paper"),
             show_default=True,
             help="Of runs: those that it has are not done again, and what was cut short goes on.",
         ),
@@ -85,6 +82,10 @@ def redo(
     """Run what a figure needs, write its rows and draw it."""
     figure = FIGURES[name]
     data, said = images_of(data_dir)
+    kept = Kept(
+        out / f"paper_{name.replace('-', '_')}_{data}.csv", options={"full": full},
+        float_format="%.6g",
+    )  # fmt: skip
     given: dict[str, Any] = (
         {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
     )
@@ -111,11 +112,9 @@ def redo(
         if not done.finished:
             raise SystemExit(130)
     points = pd.concat([one for one in tables if len(one)], ignore_index=True)
-    out.mkdir(parents=True, exist_ok=True)
-    stem = out / f"paper_{name.replace('-', '_')}_{data}"
-    points.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.6g")
+    kept.replace(points)
     published = pd.concat(of_figure(published_points(of), figure) for of in ("gln", "relu"))
-    draw(figure, points, published, data=said).savefig(stem.with_suffix(".png"), dpi=130)
+    draw(figure, points, published, data=said).savefig(kept.path.with_suffix(".png"), dpi=130)
     keys = ["program", "trainer", "contexts", "hidden_units"]
     click.echo(
         points.groupby(keys, dropna=False)[list(MEASURED)]

@@ -1,0 +1,181 @@
+"""Tables of experiments: rows that are kept, refused and never lost; folders that are checked."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from experiments import gram_figures, random_labels, simple_half_figures, spectra
+from experiments.paper.__main__ import main as papers
+from experiments.paper.elsewhere import ELSEWHERE
+from experiments.paper.settings import FIGURES
+from experiments.tables import OPTIONS, Kept, keep_rows
+from tests.experiments.test_tables_of_pages import ROOT, rows
+
+FIRST = {"seed": 1, "loss": 0.1 + 0.2}
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A table of one row, with its option."""
+    Kept(tmp_path / "rows.csv", ["seed"], options={"steps": 3}).add([FIRST])
+    return tmp_path / "rows.csv"
+
+
+def test_rows_of_the_same_options_are_kept_to_the_last_digit(path) -> None:
+    kept = Kept(path, ["seed"], options={"steps": 3})
+    assert (1,) in kept and (2,) not in kept
+    kept.add([{"seed": 2, "loss": 0.5}])
+    assert Kept(path, ["seed"]).table.to_dict("records") == [FIRST, {"seed": 2, "loss": 0.5}]
+    # Of a table that is made anew nothing is kept.
+    Kept(path, options={"steps": 3}).add([FIRST])
+    assert len(pd.read_csv(path)) == 1
+
+
+@pytest.mark.parametrize("key", [["seed"], []])
+def test_rows_of_other_options_are_neither_mixed_nor_lost(path, key) -> None:
+    before = path.read_text()
+    other = CliRunner().invoke(_command(path, key, steps=4))
+    assert other.exit_code == 2 and path.read_text() == before
+    assert f"{path} has rows of --steps 3, and --steps 4 is asked for" in other.output
+    (path.parent / OPTIONS).write_text("{}")
+    assert "does not tell the options" in CliRunner().invoke(_command(path, key, steps=3)).output
+    (path.parent / OPTIONS).write_text("{")
+    assert "cannot be read" in CliRunner().invoke(_command(path, key, steps=3)).output
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [("seed,loss\n1,0.5\n2,0.", "cut short"), ("", "cut short"), ("\n", "No columns"),
+     ("loss\n0.5\n", "no column 'seed'")],
+)  # fmt: skip
+def test_a_file_that_is_not_as_it_was_written_is_refused(path, content, why) -> None:
+    path.write_text(content)
+    found = CliRunner().invoke(_command(path, ["seed"], steps=3))
+    assert found.exit_code == 2 and why in found.output and path.read_text() == content
+
+
+def _command(path, key, **options):
+    import click
+
+    return click.Command("x", callback=lambda: Kept(path, key, options=options))
+
+
+def test_rows_that_were_there_stay_there_when_the_first_new_one_comes(path) -> None:
+    def one_and_a_stop():
+        yield {"seed": 2, "loss": 1.0}
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        keep_rows(one_and_a_stop(), Kept(path, ["seed"]), digits=".3g")
+    assert pd.read_csv(path)["seed"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("name", [*FIGURES, *ELSEWHERE])
+def test_folders_are_checked_before_any_work(name, tmp_path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for out in (file, file / "below"):
+        found = CliRunner().invoke(papers, [name, "--out", str(out)])
+        assert found.exit_code == 2 and "Invalid value for '--out'" in found.output
+    if name in ("thesis-3.3", "thesis-3.4"):
+        return  # this command has an option of its own
+    for folder in (tmp_path / "none", tmp_path, file):
+        typed = [name, "--out", str(tmp_path / "out"), "--data-dir", str(folder)]
+        found = CliRunner().invoke(papers, typed)
+        assert found.exit_code == 2 and "--data-dir" in found.output
+    assert CliRunner().invoke(papers, [name, "--help"]).exit_code == 0
+
+
+def test_options_of_committed_rows_are_those_that_can_be_read_off() -> None:
+    noted = json.loads((ROOT / "experiments" / "results" / OPTIONS).read_text())
+    columns = {"epochs": "epoch", "steps": "step", "entry_draws": "draws", "draws": "draws",
+               "hidden_units": "hidden_units"}  # fmt: skip
+    seen = set()
+    for file, options in noted.items():
+        table = rows(file.removesuffix(".csv"))
+        for name, value in options.items():
+            if name == "seeds":
+                assert table["seed"].nunique() == value
+            elif (column := columns.get(name)) in table and file != "gram_errors.csv":
+                largest = table[column].max()
+                assert largest == (25 * value if "monotonicity" in file else value), file
+            else:
+                continue
+            seen.add(name)
+    assert seen == {*columns, "seeds"}
+
+
+def test_a_run_of_other_epochs_or_of_more_digits_than_there_are_is_refused(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(random_labels, "DATA", ("random labels",))
+    monkeypatch.setattr(random_labels, "draw", _no_picture)
+    monkeypatch.setattr(random_labels, "run", partial(random_labels.run, widths=(8,)))
+    typed = ["--seeds", "1", "--epochs", "1", "--n-train", "40", "--out", str(tmp_path)]
+    first = CliRunner().invoke(random_labels.main, typed, catch_exceptions=False)
+    assert first.exit_code == 0 and first.output.count("random labels, ") == 2
+    again = CliRunner().invoke(random_labels.main, typed)
+    assert again.exit_code == 0 and "random labels, " not in again.output
+    full = CliRunner().invoke(random_labels.main, ["--full", "--out", str(tmp_path)])
+    assert full.exit_code == 2 and "--epochs 1 --n-train 40" in full.output
+    many = CliRunner().invoke(random_labels.main, [*typed[:-3], "1001", "--out", str(tmp_path)])
+    assert many.exit_code == 2 and "1000 digits at most" in many.output
+
+
+def _no_picture(*_):
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(1, 1))
+
+
+def test_draws_that_were_measured_are_trained_when_that_is_asked_for(tmp_path, monkeypatch) -> None:
+    real, made = spectra.row, []
+
+    def row(case, *, train):
+        made.append((case.seed, train))
+        return real(spectra.Case(case.width, case.depth, case.seed, n=4), train=train, most=5)
+
+    monkeypatch.setattr(spectra, "row", row)
+    monkeypatch.setattr(spectra, "draw", _no_picture)
+    shared = ["--width", "4", "--depth", "3", "--draws", "2", "--out", str(tmp_path)]
+    for trained in ("0", "1", "1"):
+        done = CliRunner().invoke(spectra.main, [*shared, "--trained", trained])
+        assert done.exit_code == 0, done.output
+    assert made == [(1, False), (2, False), (1, True)]
+    table = pd.read_csv(tmp_path / "spectra.csv")
+    assert table["seed"].tolist() == [1, 2]
+    assert table["trained_growth"].notna().tolist() == [True, False]
+
+
+def test_parts_of_the_gram_figures_keep_the_rows_of_one_another(tmp_path, monkeypatch) -> None:
+    fake = {"width": 1, "depth": 2}
+    for name, gates in (("random_gates", "random"), ("other_gates", "galu")):
+        found = [{"gates": gates, **fake}], [{"gates": gates, **fake}]
+        monkeypatch.setattr(gram_figures, name, lambda *_, found=found: found)
+    monkeypatch.setattr(gram_figures, "entries", lambda depth, draws: {"depth": depth})
+    for name in ("draw_galu", "draw_random_gates"):
+        monkeypatch.setattr(gram_figures, name, _no_picture)
+
+    def run(*typed):
+        return CliRunner().invoke(gram_figures.main, [*typed, "--out", str(tmp_path)])
+
+    for part in ("galu", "random-gates", "galu"):
+        assert run("--only", part).exit_code == 0
+    table = pd.read_csv(tmp_path / "gram_spectra.csv")
+    assert sorted(table["gates"]) == ["galu", "random"]
+    refused = run("--only", "galu", "--draws", "3")
+    assert refused.exit_code == 2 and "--draws 2" in refused.output
+    ignored = run("--only", "galu", "--entry-draws", "3")
+    assert ignored.exit_code == 2 and "--entry-draws" in ignored.output
+
+
+def test_a_moment_that_no_run_has_reached_has_an_empty_panel() -> None:
+    table = rows("simple_half_kernels_mnist")
+    picture = simple_half_figures.draw_kernels(table[table["moment"] != "middle"], "x")
+    titles = [ax.get_title() for ax in picture.axes]
+    assert titles.count("middle: not reached") == 4
