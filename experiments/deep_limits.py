@@ -33,6 +33,7 @@ import implicit_bias as ib
 from implicit_bias.gates.layered import LinearGates
 from implicit_bias.gates.random_gates import RandomGates
 
+from .interrupts import finished
 from .tables import out_folder
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def run_seed(
     X, y, gates = case.draw()
     network = ib.DGN(INPUTS, widths=case.widths, init="balanced", random_state=seed)
     settings = ib.TrainingSettings(trainer="annealed", schedule=((STEPS, None),))
-    ib.train(network, X, y, gates, settings=settings)
+    finished(ib.train(network, X, y, gates, settings=settings))
     limit = ib.local_limit(network, X, y, gates)
     beyond = limit.curvature[np.abs(limit.curvature) > 1e-7]
     row = {

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import implicit_bias as ib
 
+from .interrupts import finished
 from .tables import Kept, keep_rows, out_folder
 
 Array = NDArray[np.float64]
@@ -65,7 +66,7 @@ def row(depth: int, seed: int) -> dict[str, Any]:
         N_CLASSES, hidden_widths=(N_CLASSES,) * (depth - 1), n_outputs=N_CLASSES, random_state=seed
     )
     settings = ib.TrainingSettings(trainer="annealed", schedule=((STEPS, None),), n_checkpoints=2)
-    trajectory = ib.train(network, X, X, settings=settings)
+    trajectory = finished(ib.train(network, X, X, settings=settings))
     trained = network.zeta().detach().numpy()
     margin = float(trajectory.smallest_margin[-1])
     # What all classes share moves no margin.

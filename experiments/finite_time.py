@@ -35,6 +35,7 @@ import implicit_bias as ib
 from experiments.printed import forgotten, one_hot, wrong_groups
 from implicit_bias.measures.scalars import agreement, scores
 
+from .interrupts import finished
 from .tables import Kept, data_folder, images_of, out_folder, sizes
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ class Case:
 
     def run(self, **options: Any) -> Any:
         """The GLN on these data and contexts."""
-        return ib.run("gln", data=self.data, gating=self.gating, seed=self.seed, **options)
+        return finished(
+            ib.run("gln", data=self.data, gating=self.gating, seed=self.seed, **options)
+        )
 
     def samples(self) -> tuple[ib.Sample, ib.Sample]:
         data = self.data
@@ -129,7 +132,7 @@ def observed(case: Case, report: Any) -> dict[str, float]:
     settings = ib.TrainingSettings(trainer="momentum", schedule=((FURTHER_STEPS, None),))
     train, held_out = case.samples()
     watch = ib.measures.Distances(report.limit, train, held_out, kkt=False)
-    run = ib.train(report.network, *train, settings=settings, observer=watch)
+    run = finished(ib.train(report.network, *train, settings=settings, observer=watch))
     agreement, reached = run.observed["agreement"], -run.log_loss
     found = {"further_log_inverse_loss": float(reached[-1])}
     for level in LEVELS:

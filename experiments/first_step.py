@@ -20,6 +20,7 @@ import numpy as np
 
 import implicit_bias as ib
 
+from .interrupts import finished
 from .spectra import machine, printed_variance, scores
 from .tables import out_folder, sizes
 
@@ -39,7 +40,7 @@ def one_draw(depth: int, width: int, seed: int) -> tuple[float, float, float]:
             trainer="constant", loss="squared", batch_size=0, n_checkpoints=2,
             schedule=((steps, 0.1 / depth),),
         )  # fmt: skip
-        ib.train(network, X, y, gates, settings=settings)
+        finished(ib.train(network, X, y, gates, settings=settings))
     last = float(ib.kernels.empirical_ntk(network, X, gates)[0, 0])
     return kernels[0], (errors[1] / errors[0]) ** 2, last
 

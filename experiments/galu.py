@@ -23,6 +23,7 @@ import pandas as pd
 
 import implicit_bias as ib
 
+from .interrupts import finished
 from .spectra import Array, machine, scores
 from .tables import Kept, out_folder, sizes
 
@@ -82,7 +83,7 @@ def left_after(network: Any, X: Array, y: Array, gates: Any, steps: int) -> dict
         trainer="constant", loss="squared", batch_size=0, n_checkpoints=2,
         schedule=((steps, rate * len(y)),),
     )  # fmt: skip
-    run = ib.train(network, X, y, gates, settings=settings)
+    run = finished(ib.train(network, X, y, gates, settings=settings))
     return {"left_by_law": by_law, "left": math.exp((run.log_loss[-1] - run.log_loss[0]) / 2)}
 
 

@@ -36,6 +36,7 @@ import implicit_bias as ib
 from implicit_bias.drawing.palette import SERIES
 
 from . import galu
+from .interrupts import finished
 from .spectra import RATE, Array, Case, ideal_matrix, machine, scores
 from .tables import Kept, out_folder, sizes
 
@@ -104,7 +105,7 @@ def errors(
             schedule=((steps, rate * len(y)),),
         )  # fmt: skip
         single = copy.deepcopy(network).to(torch.float32)
-        run = ib.train(single, X, y, gates, settings=settings)
+        run = finished(ib.train(single, X, y, gates, settings=settings))
         left = np.exp((run.log_loss - run.log_loss[0]) / 2)
         found["trained"] = np.interp(at, run.step, left)
     return found

@@ -20,6 +20,7 @@ import pandas as pd
 
 import implicit_bias as ib
 
+from .interrupts import finished
 from .tables import out_folder
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def run(case: Case, seed: int, data_dir: Path | None) -> tuple[dict[str, Any], p
     given = {**case.options, "seed": seed}
     if case.needs_files:
         given["data_dir"] = data_dir
-    report = ib.run(case.model, **given)
+    report = finished(ib.run(case.model, **given))
     found = report.row()
     row = {name: found[RENAMED.get(name, name)] for name in COLUMNS}
     return row, report.trajectory.to_frame()

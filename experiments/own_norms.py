@@ -18,6 +18,7 @@ import click
 
 import implicit_bias as ib
 
+from .interrupts import finished
 from .tables import keep_rows, to_write_to
 
 __all__ = ["COMMANDS", "TRAINERS", "rows"]
@@ -40,7 +41,7 @@ def rows(
     """Run the commands one after the other; `options` stand in place of defaults."""
     for model, data in commands:
         before = time.process_time()
-        report = ib.run(model, data=data, trainer=TRAINERS, **options)
+        report = finished(ib.run(model, data=data, trainer=TRAINERS, **options))
         seconds = time.process_time() - before
         for row in report.rows():
             yield {

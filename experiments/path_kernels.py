@@ -33,6 +33,7 @@ import implicit_bias as ib
 from implicit_bias.data.images import load_digit_classes, load_idx_classes
 from implicit_bias.options import LossName
 
+from .interrupts import finished
 from .spectra import Array, machine, scores
 from .tables import Kept, data_folder, images_of, out_folder, refused, sizes
 
@@ -129,9 +130,7 @@ def rows(case: Case, data_dir: Path | None, seed: int, n_train: int, steps: int)
     network = DeepReLU(train.X.shape[1], case.widths, random_state=seed, dtype=torch.float64)
     settings = settings_of(case, network, train, steps)
     observer = watch(train, held_out, case.widths)
-    run = ib.train(network, train.X, train.y, None, settings=settings, observer=observer)
-    if not run.finished:
-        raise KeyboardInterrupt
+    run = finished(ib.train(network, train.X, train.y, None, settings=settings, observer=observer))
     frame = pd.DataFrame(
         {"widths": case.name, "loss": case.loss, "seed": seed, "step": run.step.astype(int)}
     )

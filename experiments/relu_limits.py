@@ -22,6 +22,7 @@ import pandas as pd
 
 import implicit_bias as ib
 
+from .interrupts import finished
 from .tables import Kept, keep_rows, out_folder
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def row(
         trainer=trainer, batch_size=batch, schedule=(STEPS[trainer],), random_state=seed,
         momentum=0.9 if trainer == "constant" else 0.0,
     )  # fmt: skip
-    ib.train(network, X, y, settings=settings, callback=keep)
+    finished(ib.train(network, X, y, settings=settings, callback=keep))
     limit = ib.limits.relu_local_limit(network, X, y, max_patterns=PATTERNS)
     # Values alone: no bound of all widths is looked for.
     then = {

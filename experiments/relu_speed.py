@@ -21,6 +21,7 @@ import numpy as np
 import implicit_bias as ib
 from solvers import HingeProgram, solve_hinge
 
+from .interrupts import finished
 from .tables import Kept, keep_rows, out_folder
 
 KEY = ("samples", "units")
@@ -55,7 +56,7 @@ def row(samples: int, units: int) -> dict[str, Any]:
     X, y = data.X_train, data.y_train
     network = ib.ReLU(X.shape[1], units, init="kaiming", init_scale=0.3, random_state=0)
     settings = ib.TrainingSettings(trainer="annealed", schedule=((STEPS, None),))
-    ib.train(network, X, y, settings=settings)
+    finished(ib.train(network, X, y, settings=settings))
     w1, w2 = (layer.detach().numpy() for layer in network.layers)
     u, signs = np.abs(w2.T) * w1, np.sign(w2[0])
     first = program_of(y, X, signs, X @ u.T > 0)

@@ -35,6 +35,7 @@ import pandas as pd
 
 import implicit_bias as ib
 
+from .interrupts import finished
 from .tables import Kept, out_folder, sizes
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def trained_steps(case: Case, errors: Array, rate: float, most: int) -> tuple[fl
         trainer="constant", loss="squared", batch_size=0, n_checkpoints=300,
         schedule=((most, rate * case.n),),
     )  # fmt: skip
-    run = ib.train(network.to(torch.float32), X, y, gates, settings=settings)
+    run = finished(ib.train(network.to(torch.float32), X, y, gates, settings=settings))
     reached = np.flatnonzero(run.log_loss - run.log_loss[0] <= 2 * math.log(SHARE))
     growth = float(np.trace(ib.kernels.empirical_ntk(network, X, gates))) / start
     return (float(run.step[reached[0]]) if len(reached) else math.inf), growth

@@ -30,6 +30,7 @@ import pandas as pd
 
 import implicit_bias as ib
 
+from .interrupts import finished
 from .path_kernels import error, pair
 from .spectra import Array, machine, scores
 from .tables import Kept, data_folder, images_of, out_folder, refused, sizes
@@ -52,8 +53,7 @@ def trained(network: Any, sample: ib.Sample, gates: Any, steps: int) -> Any:
     settings = ib.TrainingSettings(
         trainer="momentum", loss="logistic", batch_size=0, schedule=((steps, None),)
     )
-    if not ib.train(network, sample.X, sample.y, gates, settings=settings).finished:
-        raise KeyboardInterrupt
+    finished(ib.train(network, sample.X, sample.y, gates, settings=settings))
     return network
 
 

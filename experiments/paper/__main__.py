@@ -89,7 +89,7 @@ def redo(
     given: dict[str, Any] = (
         {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
     )
-    tables = []
+    tables, lost = [], 0
     cells_of = [("recipe.csv", recipe_points, grid) for grid in recipe_grids(figure, full=full)]
     cells_of += [("relu.csv", relu_points, grid) for grid in relu_grids(figure, full=full)]
     for file, make, grid in cells_of:
@@ -108,6 +108,7 @@ def redo(
         )
         for failed, message in done.failures.items():
             click.echo(f"{part.name}, cell {failed}: {message}", err=True)
+        lost += len(done.failures)
         tables.append(points_of(done.frame()))
         if not done.finished:
             raise SystemExit(130)
@@ -121,6 +122,8 @@ def redo(
         .mean()
         .to_string(float_format="{:.2%}".format)
     )
+    if lost:
+        raise click.ClickException(f"{lost} runs failed, and are not in the figure")
 
 
 def _of_grid(points: pd.DataFrame, grid: Mapping[str, Any], *, printed: bool) -> pd.DataFrame:

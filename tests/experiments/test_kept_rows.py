@@ -9,11 +9,24 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from experiments import gram_figures, random_labels, simple_half_figures, spectra
+import implicit_bias as ib
+from experiments import (
+    deep_limits,
+    depth_codes,
+    first_step,
+    galu,
+    gram_figures,
+    path_kernels,
+    random_labels,
+    relu_speed,
+    simple_half_figures,
+    spectra,
+)
 from experiments.paper.__main__ import main as papers
 from experiments.paper.elsewhere import ELSEWHERE
 from experiments.paper.settings import FIGURES
 from experiments.tables import OPTIONS, Kept, keep_rows
+from experiments.thesis import layers
 from tests.experiments.test_tables_of_pages import ROOT, rows
 
 FIRST = {"seed": 1, "loss": 0.1 + 0.2}
@@ -179,3 +192,32 @@ def test_a_moment_that_no_run_has_reached_has_an_empty_panel() -> None:
     picture = simple_half_figures.draw_kernels(table[table["moment"] != "middle"], "x")
     titles = [ax.get_title() for ax in picture.axes]
     assert titles.count("middle: not reached") == 4
+
+
+def _stop(step: int, n_steps: int, log_loss: float) -> None:
+    raise KeyboardInterrupt
+
+
+# Each trains at least one network, as its table does.
+TRAINED = {
+    "galu": lambda: galu.rows(2, 1, n=6, width=4, steps=9),
+    "spectra": lambda: spectra.row(spectra.Case(4, 3, 1, n=4), train=True, most=5),
+    "gram_figures": lambda: gram_figures.random_gates((25,), (2,), draws=1, n=4),
+    "depth_codes": lambda: depth_codes.row(2, 0),
+    "first_step": lambda: first_step.row(3, 4, draws=1, kernels=2),
+    "deep_limits": lambda: list(deep_limits.rows_of(deep_limits.Case("first layer", (3, 2)), 1)),
+    "relu_speed": lambda: relu_speed.row(20, 4),
+    "thesis layers": lambda: list(layers.rows(full=False)),
+    "path_kernels": lambda: path_kernels.rows(path_kernels.CASES[0], None, 1, 20, 9),
+}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_an_interrupt_of_training_ends_an_experiment_and_makes_no_row(name, monkeypatch) -> None:
+    def interrupted(*given, callback=None, **settings):
+        return train(*given, callback=_stop, **settings)
+
+    train = ib.train
+    monkeypatch.setattr(ib, "train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        TRAINED[name]()
