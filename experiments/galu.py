@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS = ("galu", "relu")
-KEY = ["depth", "seed", "kind"]
+KEY = ["depth", "seed"]
 
 
 def relu_of(weights: Any) -> Any:
@@ -145,7 +145,7 @@ def main(depths: tuple[int, ...], draws: int, steps: int, out: Path) -> None:
     """Compare gates of another network with a ReLU network's own, at the start and trained."""
     click.echo(machine())
     kept = Kept(
-        out / "galu.csv", ("depth", "seed"), options={"steps": steps}, float_format="%.6g"
+        out / "galu.csv", KEY, options={"steps": steps}, float_format="%.6g"
     )  # fmt: skip
     for seed in range(1, draws + 1):
         for depth in depths:

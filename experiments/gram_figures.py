@@ -343,7 +343,7 @@ def main(only: tuple[str, ...], draws: int, entry_draws: int, out: Path) -> None
     def kept(name: str, key: tuple[str, ...] = (), **options: int) -> Kept:
         return Kept(out / f"gram_{name}.csv", key, options=options, float_format="%.5g")
 
-    tables = {}
+    tables: dict[str, Kept] = {}
     if {"random-gates", "galu"} & set(only):  # both write to these
         tables |= {name: kept(name, ("gates",), draws=draws) for name in ("spectra", "errors")}
     if "random-gates" in only:

@@ -177,7 +177,7 @@ class Kept:
             self.table = _read(path, key, reading)
             self._done = set(zip(*(self.table[name] for name in key), strict=True))
 
-    def __contains__(self, values: tuple[Any, ...]) -> bool:
+    def __contains__(self, values: object) -> bool:
         return values in self._done
 
     def add(self, rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> None:
