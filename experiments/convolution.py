@@ -11,6 +11,8 @@ its theorem has it for two layers. Seen here, with biases as there and without, 
     convolution_layers_NAME.csv   one row a layer: quantiles of the cosines of pairs across and
                                   within the classes, shares of the pairs that offend, the worst
                                   one, singular values of the features
+    convolution_products_NAME.csv distributions of the inner products of such pairs at the end:
+                                  shares in 80 equal bins from `least` to `largest` of the layer
     convolution_heads_NAME.csv    the last two layers beside the two max-margin vectors of what
                                   comes into them: certificate, cosines, margin ratio, KKT distance;
                                   the same beside the pair that is silent on the other class; and
@@ -19,7 +21,8 @@ its theorem has it for two layers. Seen here, with biases as there and without, 
     convolution_neurons_NAME.csv  neurons of layer 7 at the end, in the plane of its top singular
                                   vectors
 
-Rows that are there are not made again.
+Runs that all tables have are not made again. `convolution_NAME.png` and, for figure 3.3,
+`convolution_products_NAME.png` are drawn of the rows.
 """
 
 from __future__ import annotations
@@ -40,10 +43,10 @@ import implicit_bias as ib
 from implicit_bias.data.pairs import load_pair
 from implicit_bias.measures.layers import LEVELS
 
-from .convolution_figure import draw
+from .convolution_figure import draw, draw_products
 from .convolution_heads import PAIRED, head_rows, numbered
 from .spectra import Array, machine
-from .tables import out_folder, sizes
+from .tables import begun, out_folder, sizes
 
 # Table 3.1: kernels, their size, stride and padding; then fc(features, 128) and fc(128, 1).
 CONVOLUTIONS = (
@@ -53,7 +56,8 @@ HIDDEN, SHRUNK, BATCH = 128, 0.05, 128
 CHECKPOINTS = (0, 1, 5, 20, 50)
 N_TRAIN = {"digits": 270, "mnist": 1715}
 KEY = ["biases", "seed"]
-PARTS = ("layers", "heads", "neurons")
+PARTS = ("layers", "products", "heads", "neurons")
+BINS = 80
 
 
 def convolutional(side: int, *, biases: bool, seed: int) -> nn.Sequential:
@@ -126,23 +130,47 @@ def layer_rows(network: nn.Sequential, train: ib.Sample) -> Iterator[dict[str, A
         yield row | numbered("s", layer.singular_values, 4)
 
 
+def product_rows(network: nn.Sequential, train: ib.Sample) -> Iterator[dict[str, Any]]:
+    """Figure 3.3: shares of the inner products of each kind by bin, one row a layer and kind."""
+    X, y = train.X[:PAIRED], train.y[:PAIRED]
+    for index, (_, features) in enumerate(ib.measures.layer_features(network, X)):
+        products = features @ features.T
+        within = np.triu(np.ones_like(products, dtype=bool), k=1)
+        kinds = {
+            "across": products[np.ix_(y > 0, y < 0)],
+            "zeros": products[within & np.logical_and.outer(y < 0, y < 0)],
+            "ones": products[within & np.logical_and.outer(y > 0, y > 0)],
+        }
+        limits = (
+            min(float(kind.min()) for kind in kinds.values()),
+            max(float(kind.max()) for kind in kinds.values()),
+        )
+        for kind, found in kinds.items():
+            counts, _ = np.histogram(found, bins=BINS, range=limits)
+            row = {"layer": index, "kind": kind, "least": limits[0], "largest": limits[1]}
+            yield row | numbered("b", counts / found.size, BINS)
+
+
 def run(folder: Path | None, biases: bool, seed: int, epochs: int) -> dict[str, pd.DataFrame]:
     """Train one network and look at it: a table for each of `PARTS`."""
     train, held_out = zero_and_one(folder, seed)
     network = convolutional(train.X.shape[-1], biases=biases, seed=seed)
     X, y = (torch.tensor(part).float() for part in (train.X, train.y))
     layers: list[dict[str, Any]] = []
+    products: list[dict[str, Any]] = []
     heads: list[dict[str, Any]] = []
     neurons = pd.DataFrame()
     key = {"biases": biases, "seed": seed}
     for epoch in trained(network, X, y, epochs=epochs, seed=seed):
         at = key | {"epoch": epoch}
         layers += [at | row for row in layer_rows(network, train)]
+        if epoch == epochs:
+            products = [at | row for row in product_rows(network, train)]
         last = seed if epoch == epochs else None
         found, neurons = head_rows(network, train, held_out, seed=last)
         heads += [at | row for row in found]
-    neurons = neurons.assign(**key)
-    return {"layers": pd.DataFrame(layers), "heads": pd.DataFrame(heads), "neurons": neurons}
+    parts = (layers, products, heads, neurons.assign(**key))
+    return {name: pd.DataFrame(rows) for name, rows in zip(PARTS, parts, strict=True)}
 
 
 @click.command()
@@ -161,28 +189,37 @@ def main(folder: Path | None, seeds: int, epochs: int, out: Path) -> None:
     click.echo(f"{machine()}, torch {torch.__version__}, {torch.get_num_threads()} threads")
     out.mkdir(parents=True, exist_ok=True)
     paths = {part: out / f"convolution_{part}_{name}.csv" for part in PARTS}
-    tables = {p: pd.read_csv(f) if f.exists() else pd.DataFrame() for p, f in paths.items()}
+    kept = {part: begun(path, KEY) for part, path in paths.items()}
+    tables = {part: table for part, (table, _) in kept.items()}
+    done = set.intersection(*(runs for _, runs in kept.values()))
     written = tables["heads"]
     if not written.empty and written["epoch"].max() != epochs:
         raise click.UsageError(
             f"{paths['heads']} has rows of {written['epoch'].max()} epochs, --epochs asks for "
             f"{epochs}: write to another folder"
         )
-    done = set() if written.empty else set(zip(*(written[key] for key in KEY), strict=True))
     for seed in range(1, seeds + 1):
         for biases in (True, False):
             if (biases, seed) in done:
                 continue
             start = time.perf_counter()
             for part, found in run(folder, biases, seed, epochs).items():
-                tables[part] = pd.concat([tables[part], found], ignore_index=True)
+                tables[part] = pd.concat(
+                    [without(tables[part], biases, seed), found], ignore_index=True
+                )
                 tables[part].to_csv(paths[part], index=False, float_format="%.6g")
             kind = "with biases" if biases else "without biases"
             click.echo(f"seed {seed}, {kind}: {time.perf_counter() - start:.0f} s")
-    picture = out / f"convolution_{name}.png"
-    if not picture.exists() or picture.stat().st_mtime < paths["heads"].stat().st_mtime:
-        draw(tables, name).savefig(picture, dpi=110)
+    draw(tables, name).savefig(out / f"convolution_{name}.png", dpi=110)
+    draw_products(tables["products"], name).savefig(paths["products"].with_suffix(".png"), dpi=110)
     click.echo(summary(tables).to_string(float_format="%.4f"))
+
+
+def without(table: pd.DataFrame, biases: bool, seed: int) -> pd.DataFrame:
+    """Rows of other runs: of one that was interrupted some tables have rows."""
+    if table.empty:
+        return table
+    return table[(table["biases"] != biases) | (table["seed"] != seed)]
 
 
 def summary(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:

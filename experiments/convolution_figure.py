@@ -1,8 +1,9 @@
-"""The picture of `experiments.convolution`: figures 3.3 and 3.4 of the thesis on our rows."""
+"""Pictures of `experiments.convolution`: figures 3.3 and 3.4 of the thesis on our rows."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,17 +22,50 @@ KINDS = {"mean_cosine": "two vectors", "cone_cosine": "silent pair"}
 
 
 def draw(tables: dict[str, pd.DataFrame], name: str) -> Figure:
-    """Figures 3.3 and 3.4 again, and the prediction along training."""
+    """Cosines by layer, figure 3.4, and the prediction along training."""
     rows = [
         Row(3, lambda axes: _draw_layers(tables["layers"], axes), height=3.8),
         Row(3, lambda axes: _draw_heads(tables["heads"], tables["neurons"], axes), height=3.8),
     ]
     title = (
-        f"Figures 3.3 and 3.4 of the thesis: {IMAGES[name]}, 0 against 1 "
+        f"Cosines of features, and figure 3.4 of the thesis: {IMAGES[name]}, 0 against 1 "
         "(layer 0: images; bars of cosines: 5 to 95 % and 25 to 75 %,\n"
         "first seed with biases, as are the neurons)"
     )
     return compose(rows, title=title)
+
+
+def draw_products(table: pd.DataFrame, name: str) -> Figure:
+    """Figure 3.3: inner products of features, layer by layer; first seed, biases and none."""
+    first = table[(table["seed"] == table["seed"].min()) & (table["layer"] < 8)]
+    rows = []
+    for biases, own in first.groupby("biases", sort=False):
+        for layers in (range(4), range(4, 8)):
+            panels = [(own[own["layer"] == layer], bool(biases)) for layer in layers]
+            rows.append(Row(4, partial(_draw_densities, panels), height=2.6))
+    title = (
+        f"Figure 3.3 of the thesis: {IMAGES[name]}, 0 against 1, inner products of the features "
+        f"of two images\nafter {table['epoch'].max()} epochs (layer 0: images; areas are 1)"
+    )
+    return compose(rows, title=title)
+
+
+def _draw_densities(panels: list[tuple[pd.DataFrame, bool]], axes: list[Axes]) -> None:
+    for ax, (table, biases) in zip(axes, panels, strict=True):
+        bins = [column for column in table.columns if column[0] == "b" and column[1:].isdigit()]
+        for color, (kind, row) in zip(
+            ("C0", "C1", "C2"), table.set_index("kind").iterrows(), strict=True
+        ):
+            edges = np.linspace(row["least"], row["largest"], len(bins) + 1)
+            density = row[bins].to_numpy(float) / (edges[1] - edges[0])
+            ax.stairs(density, edges, color=color, fill=True, alpha=0.35)
+            ax.stairs(density, edges, color=color, label=kind)
+        ax.axvline(0, color="0.5", linewidth=0.8)
+        ax.locator_params(axis="x", nbins=5)
+        ax.ticklabel_format(axis="x", scilimits=(-3, 4))
+        layer = int(table["layer"].iloc[0])
+        ax.set(xlabel=f"layer {layer}, {'biases' if biases else 'no biases'}", yticks=[])
+    legend_above(axes[0])
 
 
 def _draw_layers(table: pd.DataFrame, axes: list[Axes]) -> None:

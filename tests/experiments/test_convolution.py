@@ -48,13 +48,17 @@ def test_section_3_4_3_layer_7_features_are_not_orthogonally_separable_as_define
     monkeypatch.setattr(convolution, "CHECKPOINTS", (0, 20))
     monkeypatch.setattr(convolution_heads, "PHASES", 1)
     options = ["--seeds", "1", "--epochs", "20", "--out", str(tmp_path)]
-    for runs in (2, 0):  # the second time nothing is run again
+    for runs in (2, 0, 1):  # the second time nothing is run again, the third what lacks rows
+        if runs == 1:
+            cut = tmp_path / "convolution_neurons_digits.csv"
+            pd.read_csv(cut).query("biases").to_csv(cut, index=False)
         done = CliRunner().invoke(convolution.main, options, catch_exceptions=False)
         assert done.exit_code == 0, done.output
         assert done.output.count("biases: ") == runs
     tables = {p.stem: pd.read_csv(p) for p in tmp_path.glob("*.csv")}
     layers, heads = tables["convolution_layers_digits"], tables["convolution_heads_digits"]
     assert (tmp_path / "convolution_digits.png").stat().st_size > 1e4
+    assert (tmp_path / "convolution_products_digits.png").stat().st_size > 1e4
     assert len(layers) == 2 * 2 * 9 and not layers.duplicated(["biases", "epoch", "layer"]).any()
     end = layers[layers["epoch"] == 20].set_index(["biases", "layer"])
     last = heads[heads["epoch"] == 20].set_index(["head", "biases"])
@@ -71,6 +75,14 @@ def test_section_3_4_3_layer_7_features_are_not_orthogonally_separable_as_define
             row = last.loc[(kind, biases)]
             assert row["status"] == "SOLVED" and max(row["gap"], row["cone_gap"]) < 1e-8
             assert row["margin_ratio"] <= 1
+        # The distributions of figure 3.3 say the same of products across, up to the bin of zero.
+        products = tables["convolution_products_digits"].query("biases == @biases and layer == 7")
+        across = products.set_index("kind").loc["across"]
+        shares = across[[f"b{k}" for k in range(1, convolution.BINS + 1)]].to_numpy(float)
+        edges = np.linspace(across["least"], across["largest"], convolution.BINS + 1)
+        above, reached = shares[edges[:-1] > 0].sum(), shares[edges[1:] > 0].sum()
+        assert above - 1e-5 <= seventh["cross_positive"] <= reached + 1e-5
+        assert shares.sum() == pytest.approx(1, abs=1e-4)
     refused = CliRunner().invoke(convolution.main, [*options[:2], "--epochs", "3", *options[4:]])
     assert refused.exit_code == 2 and "write to another folder" in refused.output
 

@@ -189,6 +189,25 @@ def _per_cent(shares: pd.Series) -> str:
     return " to ".join(format(x, style if x < 10 else ".0f") for x in (least, most)) + " %"
 
 
+def test_distributions_of_products_by_layer() -> None:
+    """Figure 3.3: the area under both curves, by network (rows) and layer."""
+    frame = rows("convolution_products_mnist").query("layer < 8")
+    shares = frame.set_index(["kind", "biases", "seed", "layer"]).filter(regex=r"^b\d+$")
+    across, *within = (shares.loc[kind] for kind in ("across", "zeros", "ones"))
+    both = [np.minimum(across, own).sum(axis=1).unstack("layer") for own in within]
+    area = np.maximum(*both)
+    bare, biased, rises = area.loc[False], area.loc[True], area.diff(axis=1)
+    says(FEATURES,
+         f"falls from {_spread(area[0], '.2f')} in the images to {_spread(bare[7], '.3f')} in "
+         f"layer 7, and rises on the way by {rises.loc[False].max(axis=None):.2f} at most",
+         f"it is {_spread(biased[7], '.2f')} in layer 7, and rises on the way in each network, "
+         f"to {biased.max(axis=None):.2f} in one (layer {biased.max().idxmax()})")  # fmt: skip
+    assert (rises.loc[True].max(axis=1) > 0).all() and len(biased) == len(bare) == 3
+    seventh = rows("convolution_layers_mnist").query("layer == 7 and epoch == 50")
+    positive = seventh.groupby("biases").cross_positive
+    assert positive.max()[False] < 0.5 < positive.min()[True]
+
+
 def test_what_is_said_of_features() -> None:
     heads = pd.concat([rows(f"convolution_heads_{data}").query("epoch == 50") for data in DATA])
     trained, anew = (heads[heads["head"] == name] for name in ("trained", "refitted"))
