@@ -65,9 +65,9 @@ def geometry(n_draws: int) -> Iterator[Row]:
 
 def bias(data_dir: Path | None, n_draws: int) -> Iterator[Row]:
     """Figure 5.4: students w_hat + delta ||w_hat|| q / ||q||, of one loss, on the digits 0, 1."""
-    name, _ = images_of(data_dir)
+    images = images_of(data_dir)
     tasks = [
-        image_task(load_pair(data_dir, n_train=TRANSFER[name], random_state=seed))
+        image_task(load_pair(data_dir, n_train=TRANSFER[images.data], random_state=seed))
         for seed in range(n_draws)
     ]
     for delta in DELTAS:
@@ -80,7 +80,7 @@ def bias(data_dir: Path | None, n_draws: int) -> Iterator[Row]:
             for seed, task in enumerate(tasks)
         ]
         sizes = {"n_train": len(tasks[0].X), "n_val": len(tasks[0].X_val)}
-        yield {"data": name, **sizes, "delta": delta, **_mean("risk", risks)}
+        yield {"data": images.file, **sizes, "delta": delta, **_mean("risk", risks)}
 
 
 def monotonicity(n_draws: int) -> Iterator[Row]:
@@ -272,7 +272,7 @@ def main(data_dir: Path | None, only: str | None, draws: int, out: Path) -> None
         "bias": lambda: bias(data_dir, draws),
         "monotonicity": lambda: monotonicity(25 * draws),
     }
-    files = {name: name for name in parts} | {"bias": f"bias_{images_of(data_dir)[0]}"}
+    files = {name: name for name in parts} | {"bias": f"bias_{images_of(data_dir).file}"}
     tables = {
         name: Kept(out / f"distillation_{files[name]}.csv", options={"draws": draws})
         for name in ([only] if only else parts)

@@ -191,7 +191,7 @@ def draw(rows: pd.DataFrame) -> Figure:
 def main(data_dir: Path | None, hidden_units: int, seeds: int, observe: int, out: Path) -> None:
     """Tell loss, slow units and errors of the printed programs apart."""
     kept = Kept(
-        out / f"finite_time_{images_of(data_dir)[0]}.csv", ("seed",),
+        out / f"finite_time_{images_of(data_dir).file}.csv", ("seed",),
         options={"hidden_units": hidden_units, "observe": observe}, float_format="%.6g",
     )  # fmt: skip
     for seed in range(1, seeds + 1):

@@ -187,9 +187,9 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
 def main(data_dir: Path | None, seeds: int, n_train: int, steps: int, out: Path) -> None:
     """Follow the path kernel of a ReLU network while it learns 4 against 7."""
     click.echo(machine())
-    data, said = images_of(data_dir)
+    images = images_of(data_dir)
     kept = Kept(
-        out / f"path_kernels_{data}.csv", KEY, options={"n_train": n_train, "steps": steps},
+        out / f"path_kernels_{images.file}.csv", KEY, options={"n_train": n_train, "steps": steps},
         float_format="%.6g", dtype={"widths": str},
     )  # fmt: skip
     with refused("--n-train"):
@@ -206,7 +206,7 @@ def main(data_dir: Path | None, seeds: int, n_train: int, steps: int, out: Path)
                 f"kernel's error {ends['npk_error'].round(4).tolist()}, network "
                 f"{found['error'].iloc[-1]:.2%}"
             )
-    draw(kept.table, said).savefig(kept.path.with_suffix(".png"), dpi=110)
+    draw(kept.table, images.said).savefig(kept.path.with_suffix(".png"), dpi=110)
     click.echo(summary(kept.table).to_string(float_format="%.4g"))
 
 

@@ -127,7 +127,7 @@ def main(data_dir: Path | None, seeds: int, epochs: int, n_train: int, out: Path
     Of the bundled digits 1,000 are learned, or fewer.
     """
     click.echo(machine())
-    name, said = images_of(data_dir)
+    source = images_of(data_dir)
     if data_dir is None and n_train > DIGITS:
         typed = click.get_current_context().get_parameter_source("n_train")
         if typed is ParameterSource.COMMANDLINE:
@@ -136,8 +136,8 @@ def main(data_dir: Path | None, seeds: int, epochs: int, n_train: int, out: Path
             )
         n_train = DIGITS
     kept = Kept(
-        out / f"random_labels_{name}.csv", KEY, options={"epochs": epochs, "n_train": n_train},
-        float_format="%.5g",
+        out / f"random_labels_{source.file}.csv", KEY,
+        options={"epochs": epochs, "n_train": n_train}, float_format="%.5g",
     )  # fmt: skip
     for seed in range(1, seeds + 1):
         for data in DATA:
@@ -150,7 +150,7 @@ def main(data_dir: Path | None, seeds: int, epochs: int, n_train: int, out: Path
                 found = pd.DataFrame(keys | row for row in run(train, held_out, kind, seed, epochs))
                 kept.add(found)
                 click.echo(f"{data}, {kind}, seed {seed}: {found.iloc[-1, 3:].to_dict()}")
-    draw(kept.table, said).savefig(kept.path.with_suffix(".png"), dpi=100)
+    draw(kept.table, source.said).savefig(kept.path.with_suffix(".png"), dpi=100)
 
 
 if __name__ == "__main__":

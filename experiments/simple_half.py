@@ -264,8 +264,8 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
 def main(data_dir: Path | None, seeds: int, out: Path) -> None:
     """Follow open paths and the tangent kernel on simple and on complex classes."""
     click.echo(machine())
-    data, said = images_of(data_dir)
-    kept = Kept(out / f"simple_half_{data}.csv", KEY, float_format="%.6g")
+    images = images_of(data_dir)
+    kept = Kept(out / f"simple_half_{images.file}.csv", KEY, float_format="%.6g")
     for seed in range(1, seeds + 1):
         for kind in NETWORKS:
             for simple in HALVES:
@@ -279,7 +279,7 @@ def main(data_dir: Path | None, seeds: int, out: Path) -> None:
                     f"{ends['ntk'].tolist()}, test {found['test_simple'].iloc[-1]:.3f} / "
                     f"{found['test_complex'].iloc[-1]:.3f}"
                 )
-    draw(kept.table, said).savefig(kept.path.with_suffix(".png"), dpi=110)
+    draw(kept.table, images.said).savefig(kept.path.with_suffix(".png"), dpi=110)
     click.echo(summary(kept.table).to_string(float_format="%.3g"))
 
 

@@ -224,10 +224,11 @@ def draw_kernels(table: pd.DataFrame, data: str) -> Figure:
 def main(data_dir: Path | None, seeds: int, steps: int, out: Path) -> None:
     """Class-averaged kernels of networks that learn simple and complex classes."""
     click.echo(machine())
-    data, said = images_of(data_dir)
+    images = images_of(data_dir)
     curves, moments = (
         Kept(
-            out / f"simple_half_{name}_{data}.csv", KEY, options={"steps": steps}, float_format=form
+            out / f"simple_half_{name}_{images.file}.csv", KEY, options={"steps": steps},
+            float_format=form,
         )
         for name, form in (("curves", "%.6g"), ("kernels", "%.5g"))
     )  # fmt: skip
@@ -241,8 +242,8 @@ def main(data_dir: Path | None, seeds: int, steps: int, out: Path) -> None:
                     moments.add(found)
                 curves.add(along)
                 click.echo(f"{kind}, {simple} simple, seed {seed}: {along.iloc[-1].to_dict()}")
-    draw_curves(curves.table, said).savefig(curves.path.with_suffix(".png"), dpi=100)
-    draw_kernels(moments.table, said).savefig(moments.path.with_suffix(".png"), dpi=100)
+    draw_curves(curves.table, images.said).savefig(curves.path.with_suffix(".png"), dpi=100)
+    draw_kernels(moments.table, images.said).savefig(moments.path.with_suffix(".png"), dpi=100)
     click.echo(
         on_diagonal(moments.table)
         .groupby(["kernel", "network", "simple", "moment"], sort=False)["log2"]

@@ -224,10 +224,10 @@ def main(
 ) -> None:  # fmt: skip
     """Train networks with soft, hard, frozen and learned gates on 4 against 7."""
     click.echo(machine())
-    data, said = images_of(data_dir)
+    images = images_of(data_dir)
     n_train = n_train or (200 if data_dir is None else 1000)
     kept = Kept(
-        out / f"soft_gates_{data}.csv", KEY, options={"epochs": epochs, "n_train": n_train},
+        out / f"soft_gates_{images.file}.csv", KEY, options={"epochs": epochs, "n_train": n_train},
         float_format="%.6g",
     )  # fmt: skip
     for init, seed in product(inits, range(1, seeds + 1)):
@@ -240,7 +240,7 @@ def main(
         ends = found[found["epoch"] == epochs].set_index("kind")
         click.echo(ends.drop(columns=["init", "seed"]).to_string(float_format="%.4g"))
     table = kept.table
-    for suffix, picture in (("", draw(table, said)), ("_nu", draw_nu(table, said))):
+    for suffix, picture in (("", draw(table, images.said)), ("_nu", draw_nu(table, images.said))):
         picture.savefig(kept.path.with_name(f"{kept.path.stem}{suffix}.png"), dpi=100)
     last = table[table["epoch"] == table["epoch"].max()]
     means = last.groupby(["init", "kind"], sort=False)[

@@ -14,18 +14,21 @@ from functools import wraps
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import click
 import pandas as pd
 
 from implicit_bias._files import check_writable, from_json, write_atomically
+from implicit_bias.data.idx import idx_pair
 from implicit_bias.data.images import load_idx_classes
 
 __all__ = [
     "IMAGES",
     "OPTIONS",
+    "Images",
     "Kept",
+    "begun",
     "data_folder",
     "images_of",
     "keep_rows",
@@ -44,14 +47,38 @@ OPTIONS = "options.json"
 
 # Images of digits, as files of results are named after them, and as pictures say it.
 IMAGES: Mapping[str, str] = MappingProxyType(
-    {"digits": "scikit-learn's digits", "mnist": "MNIST's test images"}
+    {
+        "digits": "scikit-learn's digits",
+        "mnist": "MNIST's test images",
+        "mnist_train": "MNIST's training images",
+    }
 )
 
 
-def images_of(data_dir: Path | None) -> tuple[str, str]:
-    """Return the name of the images of a folder, bundled ones without it, and how it is said."""
-    name = "digits" if data_dir is None else "mnist"
-    return name, IMAGES[name]
+class Images(NamedTuple):
+    """Images of digits, by the folder that they are read of.
+
+    Attributes
+    ----------
+    data : {"digits", "mnist"}
+        In the catalogue of data sets.
+    file : str
+        In names of files; training and test images are in files of their own.
+    said : str
+        In pictures.
+    """
+
+    data: Literal["digits", "mnist"]
+    file: str
+    said: str
+
+
+def images_of(data_dir: Path | None) -> Images:
+    """Return which images a folder has, bundled ones without it."""
+    if data_dir is None:
+        return Images("digits", "digits", IMAGES["digits"])
+    file = "mnist_train" if idx_pair(data_dir) == "train" else "mnist"
+    return Images("mnist", file, IMAGES[file])
 
 
 def sizes(
@@ -165,24 +192,34 @@ class Kept:
         self, path: Path, key: Sequence[str] = (), *, options: Mapping[str, Any] = NOTHING,
         float_format: str | None = None, **reading: Any,
     ) -> None:  # fmt: skip
-        self.path, self._float_format = path, float_format
+        self.path, self._key, self._reading = path, key, reading
+        self._float_format = float_format
         self._options = {name: _plain(value) for name, value in options.items()}
         self.table = pd.DataFrame()
-        self._done: set[tuple[Any, ...]] = set()
-        if not path.exists():
-            return
-        if options:
+        if options and path.exists():
             _check_options(path, self._options)
-        if key:
-            self.table = _read(path, key, reading)
-            self._done = set(zip(*(self.table[name] for name in key), strict=True))
+        self._done = self._read()
+
+    def _read(self) -> set[tuple[Any, ...]]:
+        """Take over the rows in the file, and return their values of the key."""
+        if not self._key or not self.path.exists():
+            return set()
+        self.table = _read(self.path, self._key, self._reading)
+        return set(_keys(self.table, self._key))
 
     def __contains__(self, values: object) -> bool:
         return values in self._done
 
     def add(self, rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> None:
-        """Write these rows after the others."""
+        """Write these rows after the others, those that another command has written meanwhile too.
+
+        Rows that it has made as well are its own.
+        """
         found = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+        if self._key:
+            self._done |= (others := self._read() - self._done)
+            found = found[[one not in others for one in _keys(found, self._key)]]
+            self._done |= set(_keys(found, self._key))
         parts = [one for one in (self.table, found) if len(one)]
         self.replace(pd.concat(parts, ignore_index=True) if parts else found)
 
@@ -194,6 +231,11 @@ class Kept:
             _note_options(self.path, self._options)
         text = table.to_csv(index=False, float_format=self._float_format)
         write_atomically(self.path, text.encode())
+
+
+def _keys(table: pd.DataFrame, key: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return the values of the key of every row."""
+    return list(zip(*(table[name] for name in key), strict=True)) if len(table) else []
 
 
 def _plain(value: Any) -> Any:
@@ -254,6 +296,14 @@ def _note_options(path: Path, options: Mapping[str, Any]) -> None:
     if known.get(path.name) != options:
         text = json.dumps({**known, path.name: options}, indent=2, sort_keys=True)
         write_atomically(path.parent / OPTIONS, f"{text}\n".encode())
+
+
+def begun(
+    path: Path, key: Sequence[str], **reading: Any
+) -> tuple[pd.DataFrame, set[tuple[Any, ...]]]:
+    """The table that an earlier run left at `path`, empty without one, and its values of `key`."""
+    table = Kept(path, key, **reading).table
+    return table, set(_keys(table, key))
 
 
 def keep_rows(

@@ -117,7 +117,7 @@ def main(data_dir: Path | None, seeds: int, steps: int, n_train: int | None, out
     click.echo(machine())
     n_train = n_train or (60 if data_dir is None else 300)
     kept = Kept(
-        out / f"whose_gates_{images_of(data_dir)[0]}.csv", ("seed",),
+        out / f"whose_gates_{images_of(data_dir).file}.csv", ("seed",),
         options={"steps": steps, "n_train": n_train}, float_format="%.6g",
     )  # fmt: skip
     for seed in range(1, seeds + 1):

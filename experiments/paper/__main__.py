@@ -81,19 +81,21 @@ def redo(
 ) -> None:
     """Run what a figure needs, write its rows and draw it."""
     figure = FIGURES[name]
-    data, said = images_of(data_dir)
+    images = images_of(data_dir)
     kept = Kept(
-        out / f"paper_{name.replace('-', '_')}_{data}.csv", options={"full": full},
+        out / f"paper_{name.replace('-', '_')}_{images.file}.csv", options={"full": full},
         float_format="%.6g",
     )  # fmt: skip
     given: dict[str, Any] = (
-        {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
+        {"data": images.data}
+        if data_dir is None
+        else {"data": images.data, "data_dir": str(data_dir)}
     )
     tables, lost = [], 0
     cells_of = [("recipe.csv", recipe_points, grid) for grid in recipe_grids(figure, full=full)]
     cells_of += [("relu.csv", relu_points, grid) for grid in relu_grids(figure, full=full)]
     for file, make, grid in cells_of:
-        path = folder / data / file
+        path = folder / images.file / file
         try:
             for cell in make(grid, {**given, **RECIPE}, path, jobs=jobs):
                 click.echo(cell, err=True)
@@ -102,7 +104,7 @@ def redo(
             raise SystemExit(130) from None
         tables.append(of_figure(_of_grid(pd.read_csv(path), grid, printed=printed), figure))
     for part in sweeps_of(figure, full=full):
-        cells, where = ib.sweeps.product(part.grid), folder / data / part.name
+        cells, where = ib.sweeps.product(part.grid), folder / images.file / part.name
         done = ib.sweep(
             part.model, cells, out=where, jobs=jobs, progress=True, **given, **part.options
         )
@@ -115,7 +117,9 @@ def redo(
     points = pd.concat([one for one in tables if len(one)], ignore_index=True)
     kept.replace(points)
     published = pd.concat(of_figure(published_points(of), figure) for of in ("gln", "relu"))
-    draw(figure, points, published, data=said).savefig(kept.path.with_suffix(".png"), dpi=130)
+    draw(figure, points, published, data=images.said).savefig(
+        kept.path.with_suffix(".png"), dpi=130
+    )
     keys = ["program", "trainer", "contexts", "hidden_units"]
     click.echo(
         points.groupby(keys, dropna=False)[list(MEASURED)]

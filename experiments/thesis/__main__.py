@@ -34,7 +34,7 @@ def main() -> None:
 @out_folder
 def _exits(full: bool, data_dir: Path | None, out: Path) -> None:
     """Figures 6.2 to 6.7 and E.1: exits behind convolutions."""
-    kept = _kept(out, f"exits_{images_of(data_dir)[0]}", full=full)
+    kept = _kept(out, f"exits_{images_of(data_dir).file}", full=full)
     _redo(kept, exits.rows(data_dir, full=full), exits.draw)
 
 

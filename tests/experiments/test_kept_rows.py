@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -25,8 +26,9 @@ from experiments import (
 from experiments.paper.__main__ import main as papers
 from experiments.paper.elsewhere import ELSEWHERE
 from experiments.paper.settings import FIGURES
-from experiments.tables import OPTIONS, Kept, keep_rows
+from experiments.tables import OPTIONS, Kept, images_of, keep_rows
 from experiments.thesis import layers
+from implicit_bias.data.images import load_idx_classes
 from tests.experiments.test_tables_of_pages import ROOT, rows
 
 FIRST = {"seed": 1, "loss": 0.1 + 0.2}
@@ -86,6 +88,31 @@ def test_rows_that_were_there_stay_there_when_the_first_new_one_comes(path) -> N
     with pytest.raises(KeyboardInterrupt):
         keep_rows(one_and_a_stop(), Kept(path, ["seed"]), digits=".3g")
     assert pd.read_csv(path)["seed"].tolist() == [1, 2]
+
+
+def test_two_commands_that_write_to_one_file_lose_nothing(path) -> None:
+    one, other = (Kept(path, ["seed"], options={"steps": 3}) for _ in range(2))
+    one.add([{"seed": 2, "loss": 1.0}])
+    other.add([{"seed": 3, "loss": 2.0}, {"seed": 2, "loss": 9.0}])
+    one.add([{"seed": 4, "loss": 3.0}])
+    assert pd.read_csv(path).set_index("seed")["loss"].to_dict() == {
+        1: pytest.approx(0.3),
+        2: 1,
+        3: 2,
+        4: 3,
+    }
+    assert all((seed,) in one for seed in (1, 2, 3, 4))
+
+
+@pytest.mark.parametrize("name", ["train", "t10k"])
+def test_training_and_test_images_are_told_apart(name, tmp_path) -> None:
+    for stem, shape in (("images-idx3-ubyte", (2, 3, 3)), ("labels-idx1-ubyte", (2,))):
+        header = bytes((0, 0, 8, len(shape))) + np.array(shape, dtype=">u4").tobytes()
+        (tmp_path / f"{name}-{stem}").write_bytes(header + bytes(int(np.prod(shape))))
+    found = images_of(tmp_path)
+    assert found.data == "mnist" and ("training" in found.said) == (name == "train")
+    assert found.file == ("mnist_train" if name == "train" else "mnist")
+    assert name in load_idx_classes(tmp_path, n_train=1, n_val=1).name
 
 
 @pytest.mark.parametrize("name", [*FIGURES, *ELSEWHERE])
