@@ -32,6 +32,7 @@ __all__ = [
     "data_folder",
     "images_of",
     "keep_rows",
+    "out_file",
     "out_folder",
     "refused",
     "sizes",
@@ -113,15 +114,31 @@ def to_write_to(
 ) -> Path | None:
     """Make the folder that an option names, before any work; one that cannot be is refused."""
     if folder is not None:
-        try:
-            check_writable(folder, folder=True)
-            folder.mkdir(parents=True, exist_ok=True)
-        except (ValueError, OSError) as error:
-            why = str(error)
-            if isinstance(error, OSError):
-                why = f"cannot write {str(folder)!r}: {error.strerror}"
-            raise click.BadParameter(why, context, option) from None
+        _made(folder, folder, context, option)
     return folder
+
+
+def _file_to_write(
+    context: click.Context | None, option: click.Parameter, path: Path | None
+) -> Path | None:
+    """Make the folder of the file that an option names, before any work."""
+    if path is not None:
+        _made(path, path.parent, context, option)
+    return path
+
+
+def _made(
+    named: Path, folder: Path, context: click.Context | None, option: click.Parameter
+) -> None:
+    try:
+        check_writable(folder, folder=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        check_writable(named, folder=named == folder)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
+    except OSError as error:
+        why = f"cannot write {str(named)!r}: {error.strerror}"
+        raise click.BadParameter(why, context, option) from None
 
 
 def _of_images(
@@ -153,6 +170,20 @@ out_folder = click.option(
     show_default=True,
     help="Folder to write to; that of the committed rows is experiments/results.",
 )
+
+
+def out_file(default: Path | None = None) -> Callable[[Command], Command]:
+    """Option of the CSV file to write, none without `default`."""
+    return click.option(
+        "--out",
+        type=click.Path(path_type=Path),
+        callback=_file_to_write,
+        default=default,
+        show_default=default is not None,
+        help="CSV file to write.",
+    )
+
+
 data_folder = click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -286,6 +317,8 @@ def _check_options(path: Path, options: Mapping[str, Any]) -> None:
 
 def _typed(name: str, value: Any) -> str:
     option = f"--{name.replace('_', '-')}"
+    if isinstance(value, list):
+        value = ", ".join(map(str, value)) or "not given"
     if isinstance(value, bool):
         return option if value else f"no {option}"
     return f"{option} {value}"

@@ -12,16 +12,19 @@ from click.testing import CliRunner
 
 import implicit_bias as ib
 from experiments import (
+    batched,
     deep_limits,
     depth_codes,
     first_step,
     galu,
     gram_figures,
+    norms,
     path_kernels,
     random_labels,
     relu_speed,
     simple_half_figures,
     spectra,
+    starts,
 )
 from experiments.paper.__main__ import main as papers
 from experiments.paper.elsewhere import ELSEWHERE
@@ -248,3 +251,11 @@ def test_an_interrupt_of_training_ends_an_experiment_and_makes_no_row(name, monk
     monkeypatch.setattr(ib, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         TRAINED[name]()
+
+
+@pytest.mark.parametrize("of", [batched, starts, norms])
+def test_a_file_that_cannot_be_written_is_refused_before_any_work(of, tmp_path) -> None:
+    (tmp_path / "file").touch()
+    for out in (tmp_path, tmp_path / "file" / "rows.csv"):
+        found = CliRunner().invoke(of.main, ["--out", str(out)])
+        assert found.exit_code == 2 and "Invalid value for '--out'" in found.output
