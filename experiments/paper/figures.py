@@ -1,4 +1,4 @@
-"""The panels of the figures: ours filled, the published points hollow, axes as printed."""
+"""The panels of the figures: ours filled, the published points hollow, axes as the captions say."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def draw(figure: Figure, ours: pd.DataFrame, published: pd.DataFrame, *, data: s
     with_errors = bool(ours["program"].str.endswith(AS_PRINTED).any())
     for choice in figure.choices:
         mine, theirs = (_chosen(one, figure.by, choice) for one in (ours[~thrown_off], published))
-        head = str(choice) if isinstance(choice, str) else f"momentum {choice}"
+        head = f"{choice} cutoffs" if figure.by == "cutoffs" else f"momentum {choice}"
         for errata in (False, True) if with_errors else (False,):
             shown, title, beside = mine, head, theirs
             if errata:
-                shown, title = _with_errors(mine), f"{head}: programs as printed, with their errors"
+                shown, title = _with_errors(mine), f"{head}: programs as published, errors included"
                 beside = theirs[theirs["program"] != SHALLOW]
             rows.append(Row(3, partial(_panels, figure, shown, beside, title), 3.4))
         for contexts in figure.contexts:
@@ -126,15 +126,20 @@ def _panels(
             (mine[~recipe], {"marker": "x"}),
         ):
             own = points[points["program"] == name]
-            _scatter(errors, own, "error_program", name, style)
-            _scatter(labels, own, "inconsistency", name, style)
+            _scatter(errors, own, "error_program", "error_network", name, style)
+            _scatter(labels, own, "error_network", "inconsistency", name, style)
         errors.plot([], [], "o", color=COLORS[name], markersize=4, label=_said(name))
-    p = np.linspace(0.0, errors.get_xlim()[1] / PERCENT, 50)
-    for ax, grey, label in ((errors, p, "equal"), (labels, 2 * p * (1 - p), "2 p (1 - p)")):
+    program, network = "error of the program, %", "error of the network, %"
+    for ax, x, y, label in (
+        (errors, program, network, "equal"),
+        (labels, network, "labels that differ, %", "2 p (1 - p)"),
+    ):
+        p = np.linspace(0.0, ax.get_xlim()[1] / PERCENT, 50)
+        low, high = ax.get_ylim()
+        grey = p if ax is errors else 2 * p * (1 - p)
         ax.plot(PERCENT * p, PERCENT * grey, color=GREY, linewidth=0.8, zorder=0, label=label)
-    for ax, label in ((errors, "error of the program, %"), (labels, "labels that differ, %")):
-        ax.set(xlabel="error of the network, %", ylabel=label, xlim=(0.0, PERCENT * p[-1]))
-        ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+        high = high if ax is errors else max(high, PERCENT * grey[-1])
+        ax.set(xlabel=x, ylabel=y, xlim=(0.0, PERCENT * p[-1]), ylim=(min(0.0, low), high))
         ax.legend(fontsize="x-small", frameon=False)
     for points, dash in ((published, ":"), (ours, "-")):
         for label, color, shown in _best(figure, points):
@@ -150,17 +155,19 @@ def _programs(figure: Figure, *tables: pd.DataFrame) -> list[str]:
 
 
 def _said(name: str) -> str:
+    if name == SHALLOW:
+        return "shallow GLN, SVM"
     return name.upper() if name.startswith("svm") else name
 
 
 def _scatter(
-    ax: Axes, points: pd.DataFrame, column: str, name: str, style: Mapping[str, Any]
+    ax: Axes, points: pd.DataFrame, across: str, up: str, name: str, style: Mapping[str, Any]
 ) -> None:
-    known = points.dropna(subset=["error_network", column])
+    known = points.dropna(subset=[across, up])
     if known.empty:
         return
-    x, y = (PERCENT * known[one] for one in ("error_network", column))
-    bars = (PERCENT * known[f"{one}_std"] for one in ("error_network", column))
+    x, y = (PERCENT * known[one] for one in (across, up))
+    bars = (PERCENT * known[f"{one}_std"] for one in (across, up))
     ax.errorbar(
         x, y, *reversed(list(bars)), color=COLORS[name], linestyle="none", markersize=4,
         elinewidth=0.5, **style,
@@ -199,7 +206,7 @@ def _by_size(ours: pd.DataFrame, published: pd.DataFrame, title: str, axes: list
             for name, color in COLORS.items():
                 for printed, dash in (("", style), (AS_PRINTED, "--")):
                     own = means[means["program"] == name + printed]
-                    label = f"{_said(name)}, as printed" if printed else _said(name)
+                    label = f"{_said(name)}, as published" if printed else _said(name)
                     _line(ax, own.set_index("hidden_units"), color, dash, label)
             networks = _networks(here[~limit]).set_index("hidden_units")
             _line(ax, networks, BLACK, style, NETWORK)
@@ -229,5 +236,7 @@ def _finish(ax: Axes, x: str, y: str) -> None:
     ticks = np.unique([one for line in ax.lines for one in np.asarray(line.get_xdata(), float)])
     ax.set_xticks(ticks, [f"{one:.0f}" for one in ticks])
     ax.set_xticks([], minor=True)
-    if ax.get_legend_handles_labels()[0]:
+    if named := ax.get_legend_handles_labels()[0]:
+        low, high = ax.get_ylim()
+        ax.set_ylim(top=high + 0.04 * len(named) * (high - low))  # the legend hides no line
         ax.legend(fontsize="x-small", frameon=False, handlelength=3)

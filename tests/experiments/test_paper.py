@@ -105,8 +105,13 @@ def test_a_panel_of_errors_by_size_has_means_over_seeds() -> None:
     assert (
         "; 1 network that was thrown off and stays at chance is left out" in picture.get_suptitle()
     )
-    (panel,) = [ax for part in picture.subfigs for ax in part.axes
-                if ax.get_title("left") == "median, 2 contexts, 500 samples"]  # fmt: skip
+    every = [ax for part in picture.subfigs for ax in part.axes]
+    # "a: the error of the network against that of the program; b: inconsistency against the former"
+    for ax, x, y in ((every[0], 50, 25), (every[1], 25, 10)):
+        hollow = [one.get_xydata() for one in ax.lines if one.get_markerfacecolor() == "none"]
+        assert any(len(one) and one[0] == pytest.approx([x, y]) for one in hollow)
+    (panel,) = [ax for ax in every
+                if ax.get_title("left") == "median cutoffs, 2 contexts, 500 samples"]  # fmt: skip
     drawn = {one.get_label(): one.lines for one in panel.containers}
     for name, mean, deviation in (("SVM-GLN", 15, 50**0.5), ("network", 25, 50**0.5)):
         points, _, (bars,) = drawn[name]

@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import implicit_bias as ib
 from experiments import printed
@@ -64,6 +65,36 @@ def test_the_wrong_norm_is_that_of_the_printed_root(samples) -> None:
     expected = scores_of(solved(cost, zeta, train), held_out)
     _, found = printed.wrong_norm(*samples, C)
     assert found == pytest.approx(expected, rel=1e-2, abs=1e-2 * np.abs(expected).max())
+
+
+def test_the_printed_root_has_optima_that_err_differently() -> None:
+    n_units, size = 10, 20
+    data = ib.load_digits(n_train=500, random_state=1)
+    gating = ib.HyperplaneContexts(n_units, C, random_state=1).fit(data.X_train)
+    train, held_out = (
+        ib.Sample(X, y, gating.transform(X))
+        for X, y in ((data.X_train, data.y_train), (data.X_val, data.y_val))
+    )
+    group = np.arange(size) % n_units
+    root = C * np.eye(size) - (group[:, None] == group) + 1 / size
+    root = sparse.kron(sparse.csc_matrix(root), sparse.eye(train.X.shape[1]))
+    z, new = (printed.one_hot(one.required_gates, C) for one in (train, held_out))
+    rows = train.y[:, None, None] * z[:, :, None] * train.X[:, None, :]
+    margins = sparse.csc_matrix(rows.reshape(len(rows), -1))
+    zeta = cp.Variable(margins.shape[1])
+    costs, errors = [], []
+    for ridge in (0.0, printed.RIDGE):
+        cost = cp.sum_squares(root @ zeta) + ridge * cp.sum_squares(zeta)
+        problem = cp.Problem(cp.Minimize(cost), [margins @ zeta >= 1])
+        problem.solve(solver="OSQP", max_iter=10_000)  # as published
+        assert problem.status == "optimal" and (margins @ zeta.value).min() > 0.999
+        costs.append(np.sum((root @ zeta.value) ** 2))
+        scores = np.einsum("nj,nd,jd->n", new, held_out.X, zeta.value.reshape(size, -1))
+        errors.append(np.mean(scores * held_out.y <= 0))
+    assert costs[0] == pytest.approx(costs[1], rel=1e-3)
+    _, found = printed.wrong_norm(train, held_out, C)
+    assert np.mean(found * held_out.y <= 0) == pytest.approx(errors[1], abs=0.003)
+    assert errors == pytest.approx([0.23, 0.13], abs=0.01)  # as the page has them
 
 
 def test_every_program_stands_beside_the_same_network(tmp_path) -> None:

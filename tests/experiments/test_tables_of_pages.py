@@ -537,8 +537,8 @@ def test_how_often_bars_of_unfinished_runs_hold() -> None:
 
 GLN_PAPER = "research/gln-paper.md"
 PROGRAMS = {
-    "svm-gln": "SVM-GLN", "svm-gln-printed": "SVM-GLN, as printed", "svm-l2": "SVM-L2",
-    "svm-l2-printed": "SVM-L2, as printed", "svm-hl": "SVM-HL", "svm-lc": "SVM-LC",
+    "svm-gln": "SVM-GLN", "svm-gln-printed": "SVM-GLN, as published", "svm-l2": "SVM-L2",
+    "svm-l2-printed": "SVM-L2, as published", "svm-hl": "SVM-HL", "svm-lc": "SVM-LC",
     "svm-rc": "SVM-RC",
 }  # fmt: skip
 TRAINED = {"constant": "as published", "annealed": "to the limit", "smoothed": "to the limit"}
@@ -570,14 +570,16 @@ def lines_beside_print(ours: pd.DataFrame, by: list[str]) -> list[list[str]]:
 
 
 def lines_at_the_limit(relu: pd.DataFrame) -> list[list[str]]:
-    """ReLU networks brought to the limit, by steps that have no momentum; means over all sizes."""
-    own = relu[(relu.trainer == "smoothed") & (relu.program != "gates-only")]
-    assert not own.error_program.isna().any()
-    means = own.groupby(["program", "hidden_units", "n_train"])[MEASURED].mean()
+    """ReLU networks brought to the limit, by steps that have no momentum, where lines above are."""
+    size = ["program", "hidden_units", "n_train"]
+    limit = relu[relu.trainer == "smoothed"].groupby(size)[MEASURED].mean()
     found = []
-    for program, values in means.groupby("program").mean().iterrows():
-        cells = [cell for name in MEASURED for cell in (f"{100 * values[name]:.1f}", "")]
-        found.append([PROGRAMS[program], "", "to the limit", *cells])
+    recipe = sizes_in_both(relu[relu.trainer == "constant"], ["momentum"])
+    for (program, _), own in recipe.groupby(["program", "momentum"]):
+        values = 100 * limit.loc[pd.MultiIndex.from_frame(own[size])]
+        assert len(values) == len(own) and not values.isna().any().any()
+        cells = [cell for one in values.mean() for cell in (f"{one:.1f}", "")]
+        found.append([PROGRAMS[program], "the same sizes", "to the limit", *cells])
     return found
 
 
