@@ -21,10 +21,9 @@ import torch
 from implicit_bias import GLN, FReLU, TrainingSettings, train, train_many
 from implicit_bias.options import TrainerName
 
-N_SAMPLES, N_INPUTS, N_CONTEXTS = 500, 785, 2
-
 from .tables import out_file
 
+N_SAMPLES, N_INPUTS, N_CONTEXTS = 500, 785, 2
 STEPS = 60
 # What is trained, with how many units, by which trainer, in batches of how many samples.
 CASES: tuple[tuple[str, int, TrainerName, int], ...] = (
