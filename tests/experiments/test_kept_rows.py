@@ -31,7 +31,6 @@ from experiments.paper.elsewhere import ELSEWHERE
 from experiments.paper.settings import FIGURES
 from experiments.tables import OPTIONS, Kept, images_of, keep_rows
 from experiments.thesis import layers
-from implicit_bias.data.images import load_idx_classes
 from tests.experiments.test_tables_of_pages import ROOT, rows
 
 FIRST = {"seed": 1, "loss": 0.1 + 0.2}
@@ -109,13 +108,13 @@ def test_two_commands_that_write_to_one_file_lose_nothing(path) -> None:
 
 @pytest.mark.parametrize("name", ["train", "t10k"])
 def test_training_and_test_images_are_told_apart(name, tmp_path) -> None:
-    for stem, shape in (("images-idx3-ubyte", (2, 3, 3)), ("labels-idx1-ubyte", (2,))):
+    for stem, shape in (("images-idx3-ubyte", (8, 3, 3)), ("labels-idx1-ubyte", (8,))):
         header = bytes((0, 0, 8, len(shape))) + np.array(shape, dtype=">u4").tobytes()
-        (tmp_path / f"{name}-{stem}").write_bytes(header + bytes(int(np.prod(shape))))
+        (tmp_path / f"{name}-{stem}").write_bytes(header + bytes(range(np.prod(shape))))
     found = images_of(tmp_path)
     assert found.data == "mnist" and ("training" in found.said) == (name == "train")
     assert found.file == ("mnist_train" if name == "train" else "mnist")
-    assert name in load_idx_classes(tmp_path, n_train=1, n_val=1).name
+    assert name in ib.datasets.load_idx(tmp_path, n_train=6, n_val=2).name
 
 
 @pytest.mark.parametrize("name", [*FIGURES, *ELSEWHERE])
