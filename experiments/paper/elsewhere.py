@@ -81,7 +81,7 @@ class Elsewhere(click.Command):
         main = main_of(name)
         if main is None:
             raise RuntimeError(f"{name} has no command")
-        main.main([*first, *options], prog_name=" ".join(["python -m", *self.words]))
+        main.main([*first, *options], prog_name=f"python -m {name}")
 
 
 def main_of(name: str) -> click.Command | None:

@@ -130,7 +130,11 @@ def test_folders_are_checked_before_any_work(name, tmp_path) -> None:
         typed = [name, "--out", str(tmp_path / "out"), "--data-dir", str(folder)]
         found = CliRunner().invoke(papers, typed)
         assert found.exit_code == 2 and "--data-dir" in found.output
-    assert CliRunner().invoke(papers, [name, "--help"]).exit_code == 0
+    told = CliRunner().invoke(papers, [name, "--help"])
+    words = [word for word in ELSEWHERE.get(name, (name,)) if not word.startswith("--")][:2]
+    if "--only" in ELSEWHERE.get(name, ()):
+        words = words[:1]
+    assert told.exit_code == 0 and f"{' '.join(words)} [OPTIONS]" in told.output.splitlines()[0]
 
 
 def test_options_of_committed_rows_are_those_that_can_be_read_off() -> None:
