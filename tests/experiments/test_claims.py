@@ -40,13 +40,13 @@ def test_convergence_behind_random_gates_gets_better_with_depth_up_to_a_depth() 
 
 def test_nu_of_the_tangent_kernel_does_not_say_which_network_generalises() -> None:
     runs = rows("soft_gates_mnist").query("init == 'sign'").set_index(["seed", "epoch", "kind"])
-    first, last = (runs.xs(epoch, level="epoch").unstack() for epoch in (0, 40))
+    first, last = (runs.xs(epoch, level="epoch").unstack() for epoch in (0, 100))
     assert len(last) == 5
     for kind in ("galu", "own start", "learned gates"):  # frozen gates
         assert (last.nu_k[kind] < first.nu_k[kind]).all()
-    assert (last.nu_k.galu < last.nu_k.relu).all()
+    assert (last.nu_k.galu < last.nu_k.relu).sum() == 4
     assert (last.error.galu > last.error.relu).all()
-    assert last.error.galu.mean() > 3 * last.error.relu.mean()
+    assert last.error.galu.mean() > 4.5 * last.error.relu.mean()
 
 
 @pytest.mark.parametrize("data", DATA)
