@@ -127,7 +127,7 @@ def redo(
         .to_string(float_format="{:.2%}".format)
     )
     if lost:
-        raise click.ClickException(f"{lost} runs failed, and are not in the figure")
+        raise click.ClickException(f"runs that failed and are not in the figure: {lost}")
 
 
 def _of_grid(points: pd.DataFrame, grid: Mapping[str, Any], *, printed: bool) -> pd.DataFrame:
