@@ -32,7 +32,7 @@ from torch import Tensor
 
 from implicit_bias.models.gdln import inverse_participation_ratio, make_nlgp
 
-from .tables import keep_rows, out_folder, sizes
+from .tables import Kept, keep_rows, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -160,9 +160,9 @@ def draw(table: pd.DataFrame) -> Figure:
 @out_folder
 def main(seeds: int, steps: int, out: Path) -> None:
     """Train the units, and write what became of them."""
-    path = out / "activations.csv"
-    keep_rows(rows(seeds, steps=steps), path, digits=".3g")
-    draw(pd.read_csv(path)).savefig(path.with_suffix(".png"), dpi=110)
+    kept = Kept(out / "activations.csv", options={"seeds": seeds, "steps": steps})
+    keep_rows(rows(seeds, steps=steps), kept, digits=".3g")
+    draw(kept.table).savefig(kept.path.with_suffix(".png"), dpi=110)
 
 
 if __name__ == "__main__":

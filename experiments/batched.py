@@ -21,6 +21,8 @@ import torch
 from implicit_bias import GLN, FReLU, TrainingSettings, train, train_many
 from implicit_bias.options import TrainerName
 
+from .tables import out_file
+
 N_SAMPLES, N_INPUTS, N_CONTEXTS = 500, 785, 2
 STEPS = 60
 # What is trained, with how many units, by which trainer, in batches of how many samples.
@@ -100,7 +102,7 @@ def measure(
 @click.option("--runs", "n_runs", type=click.IntRange(min=2), default=8, show_default=True)
 @click.option("--repeats", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("--device", default="cpu", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), help="CSV file to write.")
+@out_file()
 def main(n_runs: int, repeats: int, device: str, out: Path | None) -> None:
     """Time runs side by side and one after the other."""
     import pandas as pd
@@ -118,7 +120,6 @@ def main(n_runs: int, repeats: int, device: str, out: Path | None) -> None:
             f"{row['ms_a_step_together']:.2f} ms among {n_runs}: {row['ratio']:.2f} x"
         )
         if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
             pd.DataFrame(rows).to_csv(out, index=False, float_format="%.4g")
 
 

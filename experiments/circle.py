@@ -38,7 +38,7 @@ from implicit_bias.models.dlgn.training import hard_scores
 from implicit_bias.networks.dlgn import DLGN
 from implicit_bias.networks.relu import DeepReLU
 
-from .tables import out_folder, sizes
+from .tables import Kept, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -361,9 +361,8 @@ def shade(ax: Axes, normal: Floats, color: str) -> None:
 @out_folder
 def main(seeds: int, steps: int, frozen_steps: int, out: Path) -> None:
     """Train and freeze the gates of every seed; count steps, and paths on both halves."""
-    import pandas as pd
-
-    out.mkdir(parents=True, exist_ok=True)
+    sized = {"seeds": seeds, "steps": steps, "frozen_steps": frozen_steps}
+    kept = Kept(out / "circle.csv", options=sized, float_format="%.6g")
     rows: list[Row] = []
     curves: dict[tuple[str, str, int], list[float]] = {}
     shown: dict[tuple[str, str], dict[str, Moment]] = {}
@@ -378,7 +377,7 @@ def main(seeds: int, steps: int, frozen_steps: int, out: Path) -> None:
                 outputs[gates].append(moments["end"].outputs)
             rows.append(row)
             click.echo("  ".join(f"{key} {value}" for key, value in row.items()))
-        pd.DataFrame(rows).to_csv(out / "circle.csv", index=False, float_format="%.6g")
+        kept.add(rows[-seeds:])
     names = {"ReLU": ("relu", "own"), "DLGN-PWC": ("constant", "trained"),
              "DLGN-PWC, frozen": ("constant", "frozen")}  # fmt: skip
     told = {name: shown[arm] for name, arm in names.items()}

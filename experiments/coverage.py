@@ -30,7 +30,7 @@ from implicit_bias.dynamics import extrapolate
 from implicit_bias.measures.extrapolation import Extrapolation, inverse_log_loss
 
 from .coverage_runs import CASES, Case, Series, degree_of, run_case
-from .tables import out_folder
+from .tables import Kept, out_folder
 
 SEEDS = (1, 2)
 FARTHER = (10, 20)
@@ -125,27 +125,23 @@ def runs_of(case: Case, seed: int, folder: Path | None) -> dict[str, Series]:
 @out_folder
 def main(seeds: Sequence[int], models: Sequence[str], series: Path | None, out: Path) -> None:
     """Train networks, extrapolate their beginnings, and count how often the bars hold."""
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "coverage.csv"
-    done = pd.read_csv(path) if path.exists() else pd.DataFrame()
+    kept = Kept(out / "coverage.csv", KEY, float_format="%.8g")
     click.echo(
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"torch {torch.__version__}, {torch.get_num_threads()} threads"
     )
     todo = [(c, s) for s in seeds for c in CASES if not models or c.model in models]
-    have = set() if done.empty else set(zip(*(done[name] for name in KEY), strict=True))
     for i, (case, seed) in enumerate(todo):
-        if (case.model, case.data, case.trainer, seed) in have:
+        if (case.model, case.data, case.trainer, seed) in kept:
             continue
         found = pd.DataFrame(rows(case, seed, runs_of(case, seed, series)))
-        done = pd.concat([done, found], ignore_index=True)
-        done.to_csv(path, index=False, float_format="%.8g")
+        kept.add(found)
         covered = found["covered"].dropna().astype(bool) if "covered" in found else []
         click.echo(
             f"{i + 1} of {len(todo)}: {case}, seed {seed}: "
             f"{sum(covered)} of {len(covered)} later ratios in their bars"
         )
-    click.echo(summary(done).to_string(float_format="%.3g"))
+    click.echo(summary(kept.table).to_string(float_format="%.3g"))
 
 
 if __name__ == "__main__":

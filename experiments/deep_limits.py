@@ -33,7 +33,8 @@ import implicit_bias as ib
 from implicit_bias.gates.layered import LinearGates
 from implicit_bias.gates.random_gates import RandomGates
 
-from .tables import out_folder
+from .interrupts import finished
+from .tables import Kept, out_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,7 +80,7 @@ def run_seed(
     X, y, gates = case.draw()
     network = ib.DGN(INPUTS, widths=case.widths, init="balanced", random_state=seed)
     settings = ib.TrainingSettings(trainer="annealed", schedule=((STEPS, None),))
-    ib.train(network, X, y, gates, settings=settings)
+    finished(ib.train(network, X, y, gates, settings=settings))
     limit = ib.local_limit(network, X, y, gates)
     beyond = limit.curvature[np.abs(limit.curvature) > 1e-7]
     row = {
@@ -148,27 +149,25 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 @click.command()
 @out_folder
-@click.option("--seeds", default=SEEDS, help="Starts of each case.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=SEEDS, show_default=True,
+    help="Starts of each case.",
+)  # fmt: skip
 def main(out: Path, seeds: int) -> None:
     """Write `deep_limits.csv` and `deep_limits.png`."""
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "deep_limits.csv"
-    frame = pd.read_csv(path) if path.exists() else pd.DataFrame()
+    kept = Kept(out / "deep_limits.csv", ("gating", "depth"), options={"seeds": seeds})
     for case in CASES:
-        depth = len(case.widths) + 1
-        done = len(frame) and ((frame["gating"] == case.gating) & (frame["depth"] == depth)).any()
-        if done:
+        if (case.gating, len(case.widths) + 1) in kept:
             continue
         rows = pd.DataFrame(list(rows_of(case, seeds)))
-        frame = pd.concat([frame, rows], ignore_index=True)
-        frame.to_csv(path, index=False)
+        kept.add(rows)
         found = rows[rows["status"] != "FAILED"]
         best = found["value"].min()
         click.echo(
             f"{case.name}: bound / best {rows['bound'].iloc[0] / best:.4f}, "
             f"{found['limit'].nunique()} limits, {rows['status'].value_counts().to_dict()}"
         )
-    draw(frame).savefig(out / "deep_limits.png", dpi=120)
+    draw(kept.table).savefig(kept.path.with_suffix(".png"), dpi=120)
 
 
 if __name__ == "__main__":

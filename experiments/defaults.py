@@ -26,7 +26,7 @@ from implicit_bias.models import MODELS
 from implicit_bias.quantities import TABLE, distance_from_ideal
 from implicit_bias.reports import WITHIN, Verdict
 
-from .tables import keep_rows
+from .tables import keep_rows, out_file
 
 __all__ = ["THEOREMS", "falls_short", "row_of", "rows_of"]
 
@@ -80,7 +80,7 @@ def falls_short(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 @click.command()
 @click.option("--model", "models", multiple=True, type=click.Choice(sorted(MODELS)))
-@click.option("--out", type=click.Path(path_type=Path), help="CSV file to write.")
+@out_file()
 @click.option("--check", is_flag=True, help="End with 1 if a model falls short.")
 def main(models: Sequence[str], out: Path | None, check: bool) -> None:
     """Run models by their defaults and write how near they come to their limits."""

@@ -11,19 +11,22 @@ margin 1, its rank and the code that it is, beside the cost of each code in clos
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 import implicit_bias as ib
 
-from .tables import begun, keep_rows, out_folder
+from .interrupts import finished
+from .tables import Kept, keep_rows, out_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -66,7 +69,7 @@ def row(depth: int, seed: int) -> dict[str, Any]:
         N_CLASSES, hidden_widths=(N_CLASSES,) * (depth - 1), n_outputs=N_CLASSES, random_state=seed
     )
     settings = ib.TrainingSettings(trainer="annealed", schedule=((STEPS, None),), n_checkpoints=2)
-    trajectory = ib.train(network, X, X, settings=settings)
+    trajectory = finished(ib.train(network, X, X, settings=settings))
     trained = network.zeta().detach().numpy()
     margin = float(trajectory.smallest_margin[-1])
     # What all classes share moves no margin.
@@ -81,9 +84,12 @@ def row(depth: int, seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def plot(table: pd.DataFrame, path: Path) -> None:
-    """Draw the cost of the codes over the depth, and of every network that was trained."""
-    fig, ax = plt.subplots(figsize=(6, 4), constrained_layout=True)
+def draw(table: pd.DataFrame) -> Figure:
+    """Cost of the codes over the depth, and of every network that was trained."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    ax = figure.subplots()
     best = table[list(codes())].min(axis=1)
     for name, style in zip(codes(), ("-", "--", ":"), strict=True):
         curve = (table[name] / best).groupby(table["depth"]).first()
@@ -92,8 +98,7 @@ def plot(table: pd.DataFrame, path: Path) -> None:
     ax.plot(table["depth"] + shift, table["cost"] / best, "k.", label="trained, one start each")
     ax.set(xlabel="layers", ylabel="cost at margin 1, over the best code's", ylim=(0.95, 2.6))
     ax.legend(frameon=False)
-    fig.savefig(path, dpi=150)
-    plt.close(fig)
+    return figure
 
 
 @click.command()
@@ -101,17 +106,10 @@ def plot(table: pd.DataFrame, path: Path) -> None:
 @out_folder
 def main(starts: int, out: Path) -> None:
     """Codes that deep linear networks of six classes end at."""
-    path = out / "depth_codes.csv"
-    table, done = begun(path, KEY)
-    before = table.to_dict("records")
-
-    def every() -> Iterator[dict[str, Any]]:
-        yield from before
-        for depth in DEPTHS:
-            yield from (row(depth, seed) for seed in range(starts) if (depth, seed) not in done)
-
-    keep_rows(every(), path, digits=".6g")
-    plot(begun(path, KEY)[0], out / "depth_codes.png")
+    kept = Kept(out / "depth_codes.csv", KEY)
+    cases = [(depth, seed) for depth in DEPTHS for seed in range(starts)]
+    keep_rows((row(*case) for case in cases if case not in kept), kept, digits=".6g")
+    draw(kept.table).savefig(kept.path.with_suffix(".png"), dpi=150)
 
 
 if __name__ == "__main__":

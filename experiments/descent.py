@@ -16,7 +16,8 @@ import click
 
 import implicit_bias as ib
 
-from .tables import keep_rows
+from .interrupts import finished
+from .tables import keep_rows, to_write_to
 
 __all__ = ["heads_rows", "student_rows"]
 
@@ -28,7 +29,7 @@ def heads_rows(n_train: int = 500) -> Iterator[dict[str, Any]]:
     """Yield a row a head: its limit, what is proved of it, and the head that was trained."""
     for share in SHARES:
         trainer: Literal["constant", "momentum"] = "constant" if share < 1 else "momentum"
-        report = ib.run("heads", n_train=n_train, share=share, trainer=trainer)
+        report = finished(ib.run("heads", n_train=n_train, share=share, trainer=trainer))
         for limit, one in zip(report.limit.values(), report.comparison.exits, strict=True):
             yield {
                 "share": share,
@@ -53,7 +54,7 @@ def student_rows(n_train: int = 30) -> Iterator[dict[str, Any]]:
         report = ib.run(
             "distillation", data="digits", classes="all", n_train=n_train, temperature=temperature
         )
-        row = report.row()
+        row = finished(report).row()
         names = ("limit_error", "path_error", "score_cosine", "agreement", "risk", "risk_limit")
         yield {"temperature": temperature, "n_steps": row["n_steps"]} | {
             name: row[name] for name in names
@@ -61,7 +62,9 @@ def student_rows(n_train: int = 30) -> Iterator[dict[str, Any]]:
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of the CSV files.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), callback=to_write_to, help="Folder of the CSV files."
+)
 def main(out: Path | None) -> None:
     """Train heads and students by descent, and write how near they come to their limits."""
     for name, rows in (("heads_descent", heads_rows), ("student_temperatures", student_rows)):

@@ -10,8 +10,7 @@ pictures without numbers; rows here have standard errors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,7 @@ from implicit_bias.models.distillation import (
     sample_span,
 )
 
-from .tables import IMAGES, images_of, keep_rows, sizes
+from .tables import IMAGES, Kept, data_folder, images_of, keep_rows, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,9 +65,9 @@ def geometry(n_draws: int) -> Iterator[Row]:
 
 def bias(data_dir: Path | None, n_draws: int) -> Iterator[Row]:
     """Figure 5.4: students w_hat + delta ||w_hat|| q / ||q||, of one loss, on the digits 0, 1."""
-    name, _ = images_of(data_dir)
+    images = images_of(data_dir)
     tasks = [
-        image_task(load_pair(data_dir, n_train=TRANSFER[name], random_state=seed))
+        image_task(load_pair(data_dir, n_train=TRANSFER[images.data], random_state=seed))
         for seed in range(n_draws)
     ]
     for delta in DELTAS:
@@ -81,7 +80,7 @@ def bias(data_dir: Path | None, n_draws: int) -> Iterator[Row]:
             for seed, task in enumerate(tasks)
         ]
         sizes = {"n_train": len(tasks[0].X), "n_val": len(tasks[0].X_val)}
-        yield {"data": name, **sizes, "delta": delta, **_mean("risk", risks)}
+        yield {"data": images.file, **sizes, "delta": delta, **_mean("risk", risks)}
 
 
 def monotonicity(n_draws: int) -> Iterator[Row]:
@@ -256,33 +255,31 @@ def _draw_bias(axes: list[Axes], biased: list[Any]) -> None:
 
 
 @click.command()
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    help="Folder of MNIST's IDX files, for the part `bias`; scikit-learn's digits without it.",
-)
+@data_folder
 @click.option("--only", type=click.Choice(["geometry", "bias", "monotonicity"]))
 @sizes({"draws": 2}, draws=(10, 40))
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for rows and pictures.")
-def main(data_dir: Path | None, only: str | None, draws: int, out: Path | None) -> None:
+@out_folder
+def main(data_dir: Path | None, only: str | None, draws: int, out: Path) -> None:
     """Redo the experiments of the thesis about linear distillation.
 
-    Monotonicity, which is a share, takes 25 times as many draws.
+    Images are of the part `bias` alone. Monotonicity, which is a share, takes 25 times as many
+    draws.
     """
+    if data_dir is not None and only not in (None, "bias"):
+        raise click.UsageError(f"--data-dir is of the part bias, which --only {only} leaves out")
     parts = {
         "geometry": lambda: geometry(draws),
         "bias": lambda: bias(data_dir, draws),
         "monotonicity": lambda: monotonicity(25 * draws),
     }
-    for name in [only] if only else list(parts):
-        keep_rows(parts[name](), None if out is None else partial(_path, out, name), digits=".4f")
-    if out is not None:
-        draw(out)
-
-
-def _path(folder: Path, part: str, row: Mapping[str, Any]) -> Path:
-    suffix = f"_{row['data']}" if part == "bias" else ""
-    return folder / f"distillation_{part}{suffix}.csv"
+    files = {name: name for name in parts} | {"bias": f"bias_{images_of(data_dir).file}"}
+    tables = {
+        name: Kept(out / f"distillation_{files[name]}.csv", options={"draws": draws})
+        for name in ([only] if only else parts)
+    }
+    for name, kept in tables.items():
+        keep_rows(parts[name](), kept, digits=".4f")
+    draw(out)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ import pandas as pd
 import implicit_bias as ib
 from implicit_bias.options import ModelName
 
+from .tables import out_file
+
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
@@ -217,11 +219,9 @@ EXAMPLES: dict[str, Callable[[], Found]] = {
 
 @click.command()
 @click.option("--only", type=click.Choice(list(EXAMPLES)), multiple=True, default=list(EXAMPLES))
-@click.option("--out", type=click.Path(path_type=Path), default=Path("runs/examples.csv"),
-              show_default=True, help="The table.")  # fmt: skip
+@out_file(Path("runs/examples.csv"))
 def main(only: tuple[str, ...], out: Path) -> None:
     """Numbers of single runs that pages quote."""
-    out.parent.mkdir(parents=True, exist_ok=True)
     for name in only:
         start = process_time()
         new = pd.DataFrame(

@@ -26,7 +26,7 @@ from implicit_bias.drawing.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, SK
 from implicit_bias.heads import Trunk, budget_exits, solve_exit_heads, train_multi_exit, train_trunk
 from implicit_bias.models.heads import averages, confidence, distillation_loss
 
-from .tables import keep_rows, sizes
+from .tables import keep_rows, sizes, to_write_to
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -346,7 +346,12 @@ def _draw_together(axes: list[Axes], joint: Any, sure: Any) -> None:
 @click.command()
 @click.option("--only", type=click.Choice(["limits", "together", "sureness", "errata"]))
 @sizes(draws=(4, 10))
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for rows and the picture.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    callback=to_write_to,
+    help="Folder for rows and the picture.",
+)
 def main(only: str | None, draws: int, out: Path | None) -> None:
     """Redo what can be computed of the thesis's chapter about exits.
 

@@ -35,7 +35,8 @@ import implicit_bias as ib
 from experiments.printed import forgotten, one_hot, wrong_groups
 from implicit_bias.measures.scalars import agreement, scores
 
-from .tables import out_folder, sizes
+from .interrupts import finished
+from .tables import Kept, data_folder, images_of, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +64,9 @@ class Case:
 
     def run(self, **options: Any) -> Any:
         """The GLN on these data and contexts."""
-        return ib.run("gln", data=self.data, gating=self.gating, seed=self.seed, **options)
+        return finished(
+            ib.run("gln", data=self.data, gating=self.gating, seed=self.seed, **options)
+        )
 
     def samples(self) -> tuple[ib.Sample, ib.Sample]:
         data = self.data
@@ -129,7 +132,7 @@ def observed(case: Case, report: Any) -> dict[str, float]:
     settings = ib.TrainingSettings(trainer="momentum", schedule=((FURTHER_STEPS, None),))
     train, held_out = case.samples()
     watch = ib.measures.Distances(report.limit, train, held_out, kkt=False)
-    run = ib.train(report.network, *train, settings=settings, observer=watch)
+    run = finished(ib.train(report.network, *train, settings=settings, observer=watch))
     agreement, reached = run.observed["agreement"], -run.log_loss
     found = {"further_log_inverse_loss": float(reached[-1])}
     for level in LEVELS:
@@ -181,23 +184,22 @@ def draw(rows: pd.DataFrame) -> Figure:
 
 
 @click.command()
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
+@data_folder
 @click.option("--hidden-units", type=click.IntRange(min=1), default=10, show_default=True)
 @sizes({"observe": 0}, seeds=(2, 20), observe=(1, 4))
 @out_folder
 def main(data_dir: Path | None, hidden_units: int, seeds: int, observe: int, out: Path) -> None:
     """Tell loss, slow units and errors of the printed programs apart."""
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / f"finite_time_{'digits' if data_dir is None else 'mnist'}.csv"
-    rows = pd.read_csv(path).to_dict("records") if path.exists() else []
-    done = {int(one["seed"]) for one in rows}
-    for seed in sorted(set(range(1, seeds + 1)) - done):
-        case = Case.draw(data_dir, hidden_units, seed)
-        rows.append(row(case, observe=seed <= observe))
-        frame = pd.DataFrame(rows)
-        frame.to_csv(path, index=False, float_format="%.6g")
-        draw(frame).savefig(path.with_suffix(".png"), dpi=120)
-        one = rows[-1]
+    kept = Kept(
+        out / f"finite_time_{images_of(data_dir).file}.csv", ("seed",),
+        options={"hidden_units": hidden_units, "observe": observe}, float_format="%.6g",
+    )  # fmt: skip
+    for seed in range(1, seeds + 1):
+        if (seed,) in kept:
+            continue
+        one = row(Case.draw(data_dir, hidden_units, seed), observe=seed <= observe)
+        kept.add([one])
+        draw(kept.table).savefig(kept.path.with_suffix(".png"), dpi=120)
         click.echo(
             f"seed {seed}: printed {one['printed']:.1%}, network {one['network']:.1%}, of these "
             f"loss {one['loss']:.1%}, units {one['units']:.1%}; 99 % at log(1/loss) "

@@ -20,8 +20,9 @@ import numpy as np
 
 import implicit_bias as ib
 
+from .interrupts import finished
 from .spectra import machine, printed_variance, scores
-from .tables import out_folder, sizes
+from .tables import Kept, out_folder, sizes
 
 WIDTH, LATER = 100, 11
 
@@ -39,7 +40,7 @@ def one_draw(depth: int, width: int, seed: int) -> tuple[float, float, float]:
             trainer="constant", loss="squared", batch_size=0, n_checkpoints=2,
             schedule=((steps, 0.1 / depth),),
         )  # fmt: skip
-        ib.train(network, X, y, gates, settings=settings)
+        finished(ib.train(network, X, y, gates, settings=settings))
     last = float(ib.kernels.empirical_ntk(network, X, gates)[0, 0])
     return kernels[0], (errors[1] / errors[0]) ** 2, last
 
@@ -90,15 +91,12 @@ def row(depth: int, width: int, draws: int, kernels: int) -> dict[str, Any]:
 @out_folder
 def main(width: int, draws: int, kernels: int, out: Path) -> None:
     """One step of deep linear networks, and the moments of their kernels."""
-    import pandas as pd
-
+    sized = {"width": width, "draws": draws, "kernels": kernels}
+    kept = Kept(out / "first_step.csv", options=sized, float_format="%.6g")
     click.echo(machine())
-    out.mkdir(parents=True, exist_ok=True)
-    rows = []
     for depth in (2, 4, 6, 8, 10):
-        rows.append(row(depth, width, draws, kernels))
-        pd.DataFrame(rows).to_csv(out / "first_step.csv", index=False, float_format="%.6g")
-        one = rows[-1]
+        one = row(depth, width, draws, kernels)
+        kept.add([one])
         click.echo(
             f"depth {depth}: share {one['share']:.3f} ({one['predicted_share']:.3f}), variance "
             f"{one['variance']:.3g} ({one['predicted_variance']:.3g}, published "

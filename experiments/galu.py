@@ -23,14 +23,15 @@ import pandas as pd
 
 import implicit_bias as ib
 
+from .interrupts import finished
 from .spectra import Array, machine, scores
-from .tables import begun, out_folder, sizes
+from .tables import Kept, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS = ("galu", "relu")
-KEY = ["depth", "seed", "kind"]
+KEY = ["depth", "seed"]
 
 
 def relu_of(weights: Any) -> Any:
@@ -82,7 +83,7 @@ def left_after(network: Any, X: Array, y: Array, gates: Any, steps: int) -> dict
         trainer="constant", loss="squared", batch_size=0, n_checkpoints=2,
         schedule=((steps, rate * len(y)),),
     )  # fmt: skip
-    run = ib.train(network, X, y, gates, settings=settings)
+    run = finished(ib.train(network, X, y, gates, settings=settings))
     return {"left_by_law": by_law, "left": math.exp((run.log_loss[-1] - run.log_loss[0]) / 2)}
 
 
@@ -130,26 +131,32 @@ def draw(table: pd.DataFrame) -> Figure:
 
 
 @click.command()
-@click.option("--depth", "depths", type=int, multiple=True, default=(2, 4, 6, 8), show_default=True)
+@click.option(
+    "--depth",
+    "depths",
+    type=click.IntRange(min=2),
+    multiple=True,
+    default=(2, 4, 6, 8),
+    show_default=True,
+)
 @sizes(draws=(2, 11), steps=(300, 1000))
 @out_folder
 def main(depths: tuple[int, ...], draws: int, steps: int, out: Path) -> None:
     """Compare gates of another network with a ReLU network's own, at the start and trained."""
     click.echo(machine())
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "galu.csv"
-    table, done = begun(path, ("depth", "seed"))
+    kept = Kept(
+        out / "galu.csv", KEY, options={"steps": steps}, float_format="%.6g"
+    )  # fmt: skip
     for seed in range(1, draws + 1):
         for depth in depths:
-            if (depth, seed) in done:
+            if (depth, seed) in kept:
                 continue
             found = rows(depth, seed, n=100, width=100, steps=steps)
-            table = pd.concat([table, pd.DataFrame(found)], ignore_index=True)
-            table.to_csv(path, index=False, float_format="%.6g")
+            kept.add(found)
             shares = ", ".join(f"{one['kind']} leaves {one['left']:.3f}" for one in found)
             click.echo(f"depth {depth}, draw {seed}: {shares}")
-    draw(table).savefig(path.with_suffix(".png"), dpi=110)
-    click.echo(table.groupby(["depth", "kind"]).mean(numeric_only=True).to_string())
+    draw(kept.table).savefig(kept.path.with_suffix(".png"), dpi=110)
+    click.echo(kept.table.groupby(["depth", "kind"]).mean(numeric_only=True).to_string())
 
 
 if __name__ == "__main__":

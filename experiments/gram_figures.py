@@ -29,14 +29,16 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 import pandas as pd
+from click.core import ParameterSource
 from numpy.typing import NDArray
 
 import implicit_bias as ib
 from implicit_bias.drawing.palette import SERIES
 
 from . import galu
+from .interrupts import finished
 from .spectra import RATE, Array, Case, ideal_matrix, machine, scores
-from .tables import out_folder, sizes
+from .tables import Kept, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,7 +105,7 @@ def errors(
             schedule=((steps, rate * len(y)),),
         )  # fmt: skip
         single = copy.deepcopy(network).to(torch.float32)
-        run = ib.train(single, X, y, gates, settings=settings)
+        run = finished(ib.train(single, X, y, gates, settings=settings))
         left = np.exp((run.log_loss - run.log_loss[0]) / 2)
         found["trained"] = np.interp(at, run.step, left)
     return found
@@ -333,16 +335,29 @@ PARTS = ("random-gates", "galu", "linear")
 @out_folder
 def main(only: tuple[str, ...], draws: int, entry_draws: int, out: Path) -> None:
     """Spectra and error curves by depth and width, as the source draws them."""
+    typed = click.get_current_context().get_parameter_source("entry_draws")
+    if "random-gates" not in only and typed is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--entry-draws is of the part random-gates, which --only leaves out")
     click.echo(machine())
-    out.mkdir(parents=True, exist_ok=True)
+
+    def kept(name: str, key: tuple[str, ...] = (), **options: int) -> Kept:
+        return Kept(out / f"gram_{name}.csv", key, options=options, float_format="%.5g")
+
+    tables: dict[str, Kept] = {}
+    if {"random-gates", "galu"} & set(only):  # both write to these
+        tables |= {name: kept(name, ("gates",), draws=draws) for name in ("spectra", "errors")}
+    if "random-gates" in only:
+        tables["entries"] = kept("entries", entry_draws=entry_draws)
+    if "linear" in only:
+        tables["linear"] = kept("linear", draws=draws)
 
     def written(name: str, rows: Rows) -> pd.DataFrame:
-        path, table = out / f"gram_{name}.csv", pd.DataFrame(rows)
-        if "gates" in table and path.exists():
-            kept = pd.read_csv(path)
-            table = pd.concat([kept[~kept["gates"].isin(set(table["gates"]))], table])
-        table.to_csv(path, index=False, float_format="%.5g")
-        return table
+        found, before = pd.DataFrame(rows), tables[name].table
+        if len(before):
+            others = before[~before["gates"].isin(set(found["gates"]))]
+            found = pd.concat([others, found], ignore_index=True)
+        tables[name].replace(found)
+        return found
 
     parts: dict[str, Callable[[], tuple[Rows, Rows]]] = {
         "random-gates": lambda: random_gates(WIDTHS, DEPTHS, draws),

@@ -19,7 +19,7 @@ import numpy as np
 import implicit_bias as ib
 
 from .spectra import Array, machine
-from .tables import out_folder
+from .tables import Kept, out_folder
 
 
 def jacobian(network: Any, X: Array, gates: Any) -> Any:
@@ -72,12 +72,9 @@ def row(n: int, width: int, depth: int, repeats: int) -> dict[str, Any]:
 @out_folder
 def main(repeats: int, out: Path) -> None:
     """Time the tangent kernel both ways."""
-    import pandas as pd
-
     click.echo(machine())
-    out.mkdir(parents=True, exist_ok=True)
     found = row(200, 200, 6, repeats)
-    pd.DataFrame([found]).to_csv(out / "kernel_speed.csv", index=False, float_format="%.4g")
+    Kept(out / "kernel_speed.csv", float_format="%.4g").add([found])
     click.echo(", ".join(f"{name} {value:.4g}" for name, value in found.items()))
 
 

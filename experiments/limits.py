@@ -20,7 +20,8 @@ import pandas as pd
 
 import implicit_bias as ib
 
-from .tables import out_folder
+from .interrupts import finished
+from .tables import Kept, data_folder, images_of, out_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,7 +95,7 @@ def run(case: Case, seed: int, data_dir: Path | None) -> tuple[dict[str, Any], p
     given = {**case.options, "seed": seed}
     if case.needs_files:
         given["data_dir"] = data_dir
-    report = ib.run(case.model, **given)
+    report = finished(ib.run(case.model, **given))
     found = report.row()
     row = {name: found[RENAMED.get(name, name)] for name in COLUMNS}
     return row, report.trajectory.to_frame()
@@ -129,34 +130,31 @@ def draw(frontier: pd.DataFrame) -> Figure:
 
 
 @click.command()
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
+@data_folder
 @click.option("--seed", "seeds", type=int, multiple=True, default=SEEDS, show_default=True)
 @click.option("--model", "models", multiple=True, help="These models alone.")
 @out_folder
 def main(data_dir: Path | None, seeds: Sequence[int], models: Sequence[str], out: Path) -> None:
     """Bring every model to its limit and write how far each one came."""
-    out.mkdir(parents=True, exist_ok=True)
-    rows: list[dict[str, Any]] = []
-    along: list[pd.DataFrame] = []
+    chosen = {"model": models, "seed": seeds, "images": images_of(data_dir).file}
+    kept = Kept(out / "limits.csv", options=chosen, float_format="%.8g")
+    frontier = Kept(out / "frontier.csv", options=chosen, float_format="%.6g")
     for case in CASES:
         if (models and case.model not in models) or (case.needs_files and data_dir is None):
             continue
         for seed in seeds:
             row, trajectory = run(case, seed, data_dir)
-            rows.append(row)
             click.echo(
                 f"{row['model']} on {row['data']}, {row['trainer']}, seed {seed}: "
                 f"margin ratio {row['margin_ratio']:.5f}, agreement {row['agreement']:.2%}, "
                 f"{row['steps']} steps, {row['seconds']:.0f} s"
             )
-            pd.DataFrame(rows).to_csv(out / "limits.csv", index=False, float_format="%.8g")
+            kept.add([row])
             if case in FRONTIER:
                 columns = ["step", "seconds", "log_loss", "margin_ratio", "agreement",
                            "kkt_residual", "zeta_cosine"]  # fmt: skip
-                along.append(trajectory[columns].assign(trainer=row["trainer"], seed=seed))
-                frontier = pd.concat(along)
-                frontier.to_csv(out / "frontier.csv", index=False, float_format="%.6g")
-                draw(frontier).savefig(out / "frontier.png", dpi=120)
+                frontier.add(trajectory[columns].assign(trainer=row["trainer"], seed=seed))
+                draw(frontier.table).savefig(frontier.path.with_suffix(".png"), dpi=120)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from implicit_bias import solve_gln_l2_svm as solve_l2
 from implicit_bias import solve_gln_svm as solve_gln
 from implicit_bias.datasets import load_idx
 
-from .tables import sizes
+from .tables import data_folder, out_file, sizes
 
 SIZES = ((1, 2), (2, 2), (4, 2), (10, 2), (20, 2), (50, 2), (100, 2), (10, 4), (50, 4))
 
@@ -54,14 +54,10 @@ def row(
 
 
 @click.command()
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    help="Folder of MNIST's IDX files; scikit-learn's digits without it.",
-)
+@data_folder
 @click.option("--n-train", type=click.IntRange(min=2), default=500, show_default=True)
 @sizes(seeds=(1, 3))
-@click.option("--out", type=click.Path(path_type=Path), help="CSV file to write.")
+@out_file()
 def main(data_dir: Path | None, n_train: int, seeds: int, out: Path | None) -> None:
     """Compare SVM-GLN with SVM-L2 for more and more hidden units."""
     import pandas as pd
@@ -74,7 +70,6 @@ def main(data_dir: Path | None, n_train: int, seeds: int, out: Path | None) -> N
         errors = [np.mean([float(r[f"{name}_error"]) for r in mine]) for name in ("gln", "l2")]
         click.echo(f"{size[0]:3d} {size[1]:2d}   {errors[0]:9.2%}  {errors[1]:9.2%}")
         if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
             pd.DataFrame(rows).to_csv(out, index=False)
 
 

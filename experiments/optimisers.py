@@ -25,7 +25,7 @@ import implicit_bias as ib
 from implicit_bias._words import WeightNorm
 from implicit_bias.limits import Norm, solve_multiclass_svm
 
-from .tables import keep_rows
+from .tables import keep_rows, to_write_to
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -183,7 +183,13 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder of the rows.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    callback=to_write_to,
+    default=None,
+    help="Folder of the rows.",
+)
 @click.option("--steps", type=int, default=STEPS, show_default=True)
 def main(out: Path | None, steps: int) -> None:
     """Write `optimisers.csv` and `optimisers.png`."""

@@ -18,7 +18,8 @@ import click
 
 import implicit_bias as ib
 
-from .tables import keep_rows
+from .interrupts import finished
+from .tables import keep_rows, to_write_to
 
 __all__ = ["COMMANDS", "TRAINERS", "rows"]
 
@@ -40,7 +41,7 @@ def rows(
     """Run the commands one after the other; `options` stand in place of defaults."""
     for model, data in commands:
         before = time.process_time()
-        report = ib.run(model, data=data, trainer=TRAINERS, **options)
+        report = finished(ib.run(model, data=data, trainer=TRAINERS, **options))
         seconds = time.process_time() - before
         for row in report.rows():
             yield {
@@ -56,7 +57,13 @@ def rows(
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder of the rows.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    callback=to_write_to,
+    default=None,
+    help="Folder of the rows.",
+)
 def main(out: Path | None) -> None:
     """Write `own_norms.csv`."""
     keep_rows(rows(), None if out is None else out / "own_norms.csv", digits=".4f")

@@ -33,8 +33,9 @@ import implicit_bias as ib
 from implicit_bias.data.images import load_digit_classes, load_idx_classes
 from implicit_bias.options import LossName
 
+from .interrupts import finished
 from .spectra import Array, machine, scores
-from .tables import begun, images_of, out_folder, sizes
+from .tables import Kept, data_folder, images_of, out_folder, refused, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,6 +72,8 @@ def pair(data_dir: Path | None, n_train: int, seed: int) -> tuple[ib.Sample, ib.
     labels = np.concatenate([data.labels_train, data.labels_val])
     chosen = np.isin(labels, PAIR)
     X, y = X[chosen], np.where(labels[chosen] == PAIR[0], 1.0, -1.0)
+    if n_train >= len(y):
+        raise ValueError(f"n_train must leave some of the {len(y)} images to others, got {n_train}")
     return ib.Sample(X[:n_train], y[:n_train], None), ib.Sample(X[n_train:], y[n_train:], None)
 
 
@@ -127,9 +130,7 @@ def rows(case: Case, data_dir: Path | None, seed: int, n_train: int, steps: int)
     network = DeepReLU(train.X.shape[1], case.widths, random_state=seed, dtype=torch.float64)
     settings = settings_of(case, network, train, steps)
     observer = watch(train, held_out, case.widths)
-    run = ib.train(network, train.X, train.y, None, settings=settings, observer=observer)
-    if not run.finished:
-        raise KeyboardInterrupt
+    run = finished(ib.train(network, train.X, train.y, None, settings=settings, observer=observer))
     frame = pd.DataFrame(
         {"widths": case.name, "loss": case.loss, "seed": seed, "step": run.step.astype(int)}
     )
@@ -179,32 +180,34 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
 
 
 @click.command()
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
+@data_folder
 @click.option("--n-train", type=click.IntRange(min=2), default=300, show_default=True)
 @sizes(seeds=(1, 5), steps=(200, 500))
 @out_folder
 def main(data_dir: Path | None, seeds: int, n_train: int, steps: int, out: Path) -> None:
     """Follow the path kernel of a ReLU network while it learns 4 against 7."""
     click.echo(machine())
-    out.mkdir(parents=True, exist_ok=True)
-    data, said = images_of(data_dir)
-    path = out / f"path_kernels_{data}.csv"
-    table, done = begun(path, KEY, dtype={"widths": str})
+    images = images_of(data_dir)
+    kept = Kept(
+        out / f"path_kernels_{images.file}.csv", KEY, options={"n_train": n_train, "steps": steps},
+        float_format="%.6g", dtype={"widths": str},
+    )  # fmt: skip
+    with refused("--n-train"):
+        pair(data_dir, n_train, 1)
     for seed in range(1, seeds + 1):
         for case in CASES:
-            if (case.name, case.loss, seed) in done:
+            if (case.name, case.loss, seed) in kept:
                 continue
             found = rows(case, data_dir, seed, n_train, steps)
-            table = pd.concat([table, found], ignore_index=True)
-            table.to_csv(path, index=False, float_format="%.6g")
+            kept.add(found)
             ends = found.iloc[[0, -1]]
             click.echo(
                 f"{case.name}, {case.loss}, seed {seed}: nu {ends['nu'].round().tolist()}, path "
                 f"kernel's error {ends['npk_error'].round(4).tolist()}, network "
                 f"{found['error'].iloc[-1]:.2%}"
             )
-    draw(table, said).savefig(path.with_suffix(".png"), dpi=110)
-    click.echo(summary(table).to_string(float_format="%.4g"))
+    draw(kept.table, images.said).savefig(kept.path.with_suffix(".png"), dpi=110)
+    click.echo(summary(kept.table).to_string(float_format="%.4g"))
 
 
 if __name__ == "__main__":

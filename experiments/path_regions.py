@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 import implicit_bias as ib
 from implicit_bias.drawing.palette import BLUE, GREEN
 
-from .tables import out_folder
+from .tables import Kept, out_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,13 +110,10 @@ def draw() -> Figure:
 @out_folder
 def main(out: Path) -> None:
     """Regions of paths that are not convex, and that jump."""
-    import pandas as pd
-
-    out.mkdir(parents=True, exist_ok=True)
-    table = pd.DataFrame(rows())
-    table.to_csv(out / "path_regions.csv", index=False)
-    draw().savefig(out / "path_regions.png", dpi=100)
-    click.echo(table.to_string(index=False))
+    kept = Kept(out / "path_regions.csv")
+    kept.add(rows())
+    draw().savefig(kept.path.with_suffix(".png"), dpi=100)
+    click.echo(kept.table.to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ import click
 import numpy as np
 import pandas as pd
 import torch
+from click.core import ParameterSource
 from torch import Tensor
 
 from implicit_bias.data.images import load_digit_classes, load_idx_classes
@@ -34,7 +35,7 @@ from implicit_bias.drawing.palette import BLUE, VERMILLION
 from .curves import mean_and_range
 from .simple_half import Classifier
 from .spectra import machine
-from .tables import begun, images_of, out_folder, sizes
+from .tables import Kept, data_folder, images_of, out_folder, refused, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,6 +45,7 @@ DATA = ("standard", "random labels", "random pixels")
 NETWORKS = ("relu", "galu")
 KEY = ["data", "network", "seed"]
 BATCH, RATE, HELD_OUT = 128, 1e-3, 2000
+DIGITS = 1000  # of the bundled ones
 
 Images = tuple[Tensor, Tensor]
 
@@ -116,32 +118,39 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
 
 
 @click.command()
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
+@data_folder
 @sizes(seeds=(3, 3), epochs=(30, 100), n_train=(2000, 8000))
 @out_folder
 def main(data_dir: Path | None, seeds: int, epochs: int, n_train: int, out: Path) -> None:
     """Networks whose gates adapt or stay, on labels and pixels at random.
 
-    Of the bundled digits 1,000 at most are learned.
+    Of the bundled digits 1,000 are learned, or fewer.
     """
     click.echo(machine())
-    out.mkdir(parents=True, exist_ok=True)
-    data, said = images_of(data_dir)
-    path = out / f"random_labels_{data}.csv"
-    table, done = begun(path, KEY)
-    n_train = min(n_train, 1000) if data_dir is None else n_train
+    source = images_of(data_dir)
+    if data_dir is None and n_train > DIGITS:
+        typed = click.get_current_context().get_parameter_source("n_train")
+        if typed is ParameterSource.COMMANDLINE:
+            raise click.BadParameter(
+                f"{DIGITS} digits at most, got {n_train}", param_hint="--n-train"
+            )
+        n_train = DIGITS
+    kept = Kept(
+        out / f"random_labels_{source.file}.csv", KEY,
+        options={"epochs": epochs, "n_train": n_train}, float_format="%.5g",
+    )  # fmt: skip
     for seed in range(1, seeds + 1):
         for data in DATA:
-            train, held_out = images(data_dir, n_train, data, seed)
+            with refused("--n-train"):
+                train, held_out = images(data_dir, n_train, data, seed)
             for kind in NETWORKS:
-                if (data, kind, seed) in done:
+                if (data, kind, seed) in kept:
                     continue
                 keys: dict[str, Any] = {"data": data, "network": kind, "seed": seed}
                 found = pd.DataFrame(keys | row for row in run(train, held_out, kind, seed, epochs))
-                table = pd.concat([table, found], ignore_index=True)
-                table.to_csv(path, index=False, float_format="%.5g")
+                kept.add(found)
                 click.echo(f"{data}, {kind}, seed {seed}: {found.iloc[-1, 3:].to_dict()}")
-    draw(table, said).savefig(path.with_suffix(".png"), dpi=100)
+    draw(kept.table, source.said).savefig(kept.path.with_suffix(".png"), dpi=100)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import implicit_bias as ib
 
 from .spectra import machine
 from .speed.timing import timed
-from .tables import out_folder
+from .tables import Kept, out_folder
 
 Call = Callable[[], object]
 
@@ -239,17 +239,13 @@ COMPARISONS = (few_dimensions, sparse_inputs, multiplier_fits, layers, surfaces,
 @out_folder
 def main(rounds: int, out: Path) -> None:
     """Time all comparisons."""
-    import pandas as pd
-
     click.echo(machine())
     rows = []
     for comparison in COMPARISONS:
         for row in comparison(rounds):
             rows.append(row)
             click.echo(f"{row.what}: {row.seconds:.3g} s, {row.ratio:.3g} x {row.other}")
-    out.mkdir(parents=True, exist_ok=True)
-    frame = pd.DataFrame(map(asdict, rows))
-    frame.to_csv(out / "ratios.csv", index=False, float_format="%.3g")
+    Kept(out / "ratios.csv", float_format="%.3g").add(map(asdict, rows))
 
 
 if __name__ == "__main__":

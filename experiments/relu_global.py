@@ -24,7 +24,7 @@ from sklearn import datasets
 
 import implicit_bias as ib
 
-from .tables import begun, keep_rows, out_folder
+from .tables import Kept, keep_rows, out_folder
 
 KEY = ("data", "width", "max_seconds")
 WIDTH, FEW, STEPS = 50, 6, 3000
@@ -111,19 +111,16 @@ def row(
 )  # fmt: skip
 def main(data: tuple[str, ...], out: Path, max_seconds: float) -> None:
     """Local and global optima next to networks of plain PyTorch."""
-    path = out / "relu_global.csv"
-    table, done = begun(path, KEY)
-    before = table.to_dict("records")
+    kept = Kept(out / "relu_global.csv", KEY)
 
-    def every() -> Iterator[dict[str, Any]]:
-        yield from before
+    def missing() -> Iterator[dict[str, Any]]:
         for name, width in [*((name, WIDTH) for name in data or DATA), ("wine", FEW)]:
             # The row of few units is of the usual time.
             seconds = max_seconds if width == WIDTH else SECONDS
-            if (name, width, seconds) not in done:
+            if (name, width, seconds) not in kept:
                 yield row(name, width, max_seconds=seconds)
 
-    keep_rows(every(), path, digits=".6g")
+    keep_rows(missing(), kept, digits=".6g")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ are kept.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,8 @@ import pandas as pd
 
 import implicit_bias as ib
 
-from .tables import begun, keep_rows, out_folder
+from .interrupts import finished
+from .tables import Kept, keep_rows, out_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,7 +88,7 @@ def row(
         trainer=trainer, batch_size=batch, schedule=(STEPS[trainer],), random_state=seed,
         momentum=0.9 if trainer == "constant" else 0.0,
     )  # fmt: skip
-    ib.train(network, X, y, settings=settings, callback=keep)
+    finished(ib.train(network, X, y, settings=settings, callback=keep))
     limit = ib.limits.relu_local_limit(network, X, y, max_patterns=PATTERNS)
     # Values alone: no bound of all widths is looked for.
     then = {
@@ -107,7 +108,7 @@ def row(
     }  # fmt: skip
 
 
-def rows(data: str, starts: int, done: set[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+def rows(data: str, starts: int, done: Container[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
     """The rows of a data set that are not there yet."""
     wanted = [(data, *one, seed) for one in GRID for seed in range(starts)]
     missing = [one for one in wanted if one not in done]
@@ -187,17 +188,10 @@ def _setting(trainer: str, width: int, scale: float, batch: int) -> str:
 @out_folder
 def main(starts: int, data: tuple[str, ...], out: Path) -> None:
     """Write certified local optima next to trained ReLU networks, and their picture."""
-    path = out / "relu_limits.csv"
-    table, done = begun(path, KEY)
-    before = table.to_dict("records")
-
-    def every() -> Iterator[dict[str, Any]]:
-        yield from before
-        for name in data or DATA:
-            yield from rows(name, starts, done)
-
-    keep_rows(every(), path, digits=".6g")
-    draw(pd.read_csv(path)).savefig(out / "relu_limits.png", dpi=110)
+    kept = Kept(out / "relu_limits.csv", KEY)
+    missing = (one for name in data or DATA for one in rows(name, starts, kept))
+    keep_rows(missing, kept, digits=".6g")
+    draw(kept.table).savefig(kept.path.with_suffix(".png"), dpi=110)
 
 
 if __name__ == "__main__":

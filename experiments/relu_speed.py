@@ -11,7 +11,7 @@ of the first by Clarabel in cvxpy's own statement, where that takes no more than
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ import numpy as np
 import implicit_bias as ib
 from solvers import HingeProgram, solve_hinge
 
-from .tables import begun, keep_rows, out_folder
+from .interrupts import finished
+from .tables import Kept, keep_rows, out_folder
 
 KEY = ("samples", "units")
 SIZES = ((60, 12), (300, 12), (300, 50), (1000, 50), (1797, 50))
@@ -55,7 +56,7 @@ def row(samples: int, units: int) -> dict[str, Any]:
     X, y = data.X_train, data.y_train
     network = ib.ReLU(X.shape[1], units, init="kaiming", init_scale=0.3, random_state=0)
     settings = ib.TrainingSettings(trainer="annealed", schedule=((STEPS, None),))
-    ib.train(network, X, y, settings=settings)
+    finished(ib.train(network, X, y, settings=settings))
     w1, w2 = (layer.detach().numpy() for layer in network.layers)
     u, signs = np.abs(w2.T) * w1, np.sign(w2[0])
     first = program_of(y, X, signs, X @ u.T > 0)
@@ -86,17 +87,9 @@ def row(samples: int, units: int) -> dict[str, Any]:
 @out_folder
 def main(most: int, out: Path) -> None:
     """Time certified local optima next to ReLU networks."""
-    path = out / "relu_speed.csv"
-    table, done = begun(path, KEY)
-    before = table.to_dict("records")
-
-    def every() -> Iterator[dict[str, Any]]:
-        yield from before
-        for size in SIZES:
-            if size not in done and size[0] <= most:
-                yield row(*size)
-
-    keep_rows(every(), path, digits=".3g")
+    kept = Kept(out / "relu_speed.csv", KEY)
+    wanted = [size for size in SIZES if size not in kept and size[0] <= most]
+    keep_rows((row(*size) for size in wanted), kept, digits=".3g")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ from implicit_bias.drawing.palette import BLUE, VERMILLION
 from implicit_bias.models.dlgn.regions import active_paths
 
 from .spectra import machine
-from .tables import begun, images_of, out_folder, sizes
+from .tables import Kept, data_folder, images_of, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -258,32 +258,29 @@ def draw(table: pd.DataFrame, data: str) -> Figure:
 
 
 @click.command()
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
+@data_folder
 @sizes(seeds=(1, 5))
 @out_folder
 def main(data_dir: Path | None, seeds: int, out: Path) -> None:
     """Follow open paths and the tangent kernel on simple and on complex classes."""
     click.echo(machine())
-    out.mkdir(parents=True, exist_ok=True)
-    data, said = images_of(data_dir)
-    path = out / f"simple_half_{data}.csv"
-    table, done = begun(path, KEY)
+    images = images_of(data_dir)
+    kept = Kept(out / f"simple_half_{images.file}.csv", KEY, float_format="%.6g")
     for seed in range(1, seeds + 1):
         for kind in NETWORKS:
             for simple in HALVES:
-                if (kind, simple, seed) in done:
+                if (kind, simple, seed) in kept:
                     continue
                 found = run(data_dir, kind, simple, seed)
-                table = pd.concat([table, found], ignore_index=True)
-                table.to_csv(path, index=False, float_format="%.6g")
+                kept.add(found)
                 ends = found.iloc[[0, -1]]
                 click.echo(
                     f"{kind}, {simple} simple, seed {seed}: paths {ends['paths'].tolist()}, ntk "
                     f"{ends['ntk'].tolist()}, test {found['test_simple'].iloc[-1]:.3f} / "
                     f"{found['test_complex'].iloc[-1]:.3f}"
                 )
-    draw(table, said).savefig(path.with_suffix(".png"), dpi=110)
-    click.echo(summary(table).to_string(float_format="%.3g"))
+    draw(kept.table, images.said).savefig(kept.path.with_suffix(".png"), dpi=110)
+    click.echo(summary(kept.table).to_string(float_format="%.3g"))
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ from .simple_half import (
     parts,
 )
 from .spectra import machine
-from .tables import begun, images_of, out_folder, sizes
+from .tables import Kept, data_folder, images_of, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -197,6 +197,10 @@ def draw_kernels(table: pd.DataFrame, data: str) -> Figure:
     for number, ((sort, kind), row) in enumerate(zip(rows, panels, strict=True)):
         for ax, name in zip(row, MOMENTS, strict=True):
             own = arm[(arm["kernel"] == sort) & (arm["network"] == kind) & (arm["moment"] == name)]
+            if own.empty:  # no run learned as much
+                ax.set_title(f"{name}: not reached", fontsize="medium")
+                ax.set_axis_off()
+                continue
             means = matrix(own[list(COLUMNS)].mean())
             image = ax.imshow(means, cmap="viridis")
             figure.colorbar(image, ax=ax, fraction=0.046, pad=0.02)
@@ -214,32 +218,37 @@ def draw_kernels(table: pd.DataFrame, data: str) -> Figure:
 
 
 @click.command()
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
+@data_folder
 @sizes(seeds=(1, 3), steps=(200, 1000))
 @out_folder
 def main(data_dir: Path | None, seeds: int, steps: int, out: Path) -> None:
     """Class-averaged kernels of networks that learn simple and complex classes."""
     click.echo(machine())
-    out.mkdir(parents=True, exist_ok=True)
-    data, said = images_of(data_dir)
-    paths = {name: out / f"simple_half_{name}_{data}.csv" for name in ("curves", "kernels")}
-    (curves, done), (moments, _) = (begun(path, KEY) for path in paths.values())
+    images = images_of(data_dir)
+    curves, moments = (
+        Kept(
+            out / f"simple_half_{name}_{images.file}.csv", KEY, options={"steps": steps},
+            float_format=form,
+        )
+        for name, form in (("curves", "%.6g"), ("kernels", "%.5g"))
+    )  # fmt: skip
     for seed in range(1, seeds + 1):
         for kind in NETWORKS:
             for simple in HALVES:
-                if (kind, simple, seed) in done:
+                if (kind, simple, seed) in curves:
                     continue
                 along, found = run(data_dir, kind, simple, seed, steps)
-                curves = pd.concat([curves, along], ignore_index=True)
-                moments = pd.concat([moments, found], ignore_index=True)
-                moments.to_csv(paths["kernels"], index=False, float_format="%.5g")
-                curves.to_csv(paths["curves"], index=False, float_format="%.6g")
+                if (kind, simple, seed) not in moments:  # of a run that ended between the two
+                    moments.add(found)
+                curves.add(along)
                 click.echo(f"{kind}, {simple} simple, seed {seed}: {along.iloc[-1].to_dict()}")
-    draw_curves(curves, said).savefig(paths["curves"].with_suffix(".png"), dpi=100)
-    draw_kernels(moments, said).savefig(paths["kernels"].with_suffix(".png"), dpi=100)
+    draw_curves(curves.table, images.said).savefig(curves.path.with_suffix(".png"), dpi=100)
+    draw_kernels(moments.table, images.said).savefig(moments.path.with_suffix(".png"), dpi=100)
     click.echo(
-        on_diagonal(moments).groupby(["kernel", "network", "simple", "moment"], sort=False)["log2"]
-        .agg(["mean", "min", "max"]).to_string(float_format="%.3f")
+        on_diagonal(moments.table)
+        .groupby(["kernel", "network", "simple", "moment"], sort=False)["log2"]
+        .agg(["mean", "min", "max"])
+        .to_string(float_format="%.3f")
     )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ from implicit_bias.drawing.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERM
 from .curves import mean_and_range
 from .path_kernels import error, pair
 from .spectra import machine, scores
-from .tables import begun, images_of, out_folder, sizes
+from .tables import Kept, data_folder, images_of, out_folder, refused, sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -213,7 +213,7 @@ def draw_nu(table: pd.DataFrame, data: str) -> Figure:
 
 
 @click.command()
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
+@data_folder
 @sizes(seeds=(5, 5), epochs=(40, 100))
 @click.option("--init", "inits", type=click.Choice(INITS), multiple=True, default=INITS)
 @click.option("--n-train", type=click.IntRange(min=2), help="1000 of MNIST, 200 digits.")
@@ -224,21 +224,24 @@ def main(
 ) -> None:  # fmt: skip
     """Train networks with soft, hard, frozen and learned gates on 4 against 7."""
     click.echo(machine())
-    out.mkdir(parents=True, exist_ok=True)
-    data, said = images_of(data_dir)
-    path = out / f"soft_gates_{data}.csv"
-    table, done = begun(path, KEY)
+    images = images_of(data_dir)
+    n_train = n_train or (200 if data_dir is None else 1000)
+    kept = Kept(
+        out / f"soft_gates_{images.file}.csv", KEY, options={"epochs": epochs, "n_train": n_train},
+        float_format="%.6g",
+    )  # fmt: skip
     for init, seed in product(inits, range(1, seeds + 1)):
-        if (init, seed) in done:
+        if (init, seed) in kept:
             continue
-        train, held_out = pair(data_dir, n_train or (200 if data_dir is None else 1000), seed)
+        with refused("--n-train"):
+            train, held_out = pair(data_dir, n_train, seed)
         found = pd.DataFrame(rows(train, held_out, init, seed, epochs))
-        table = pd.concat([table, found], ignore_index=True)
-        table.to_csv(path, index=False, float_format="%.6g")
+        kept.add(found)
         ends = found[found["epoch"] == epochs].set_index("kind")
         click.echo(ends.drop(columns=["init", "seed"]).to_string(float_format="%.4g"))
-    for suffix, picture in (("", draw(table, said)), ("_nu", draw_nu(table, said))):
-        picture.savefig(path.with_name(f"{path.stem}{suffix}.png"), dpi=100)
+    table = kept.table
+    for suffix, picture in (("", draw(table, images.said)), ("_nu", draw_nu(table, images.said))):
+        picture.savefig(kept.path.with_name(f"{kept.path.stem}{suffix}.png"), dpi=100)
     last = table[table["epoch"] == table["epoch"].max()]
     means = last.groupby(["init", "kind"], sort=False)[
         ["train_error", "error", "nu_k", "nu_m", "nu_a"]

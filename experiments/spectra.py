@@ -35,7 +35,8 @@ import pandas as pd
 
 import implicit_bias as ib
 
-from .tables import out_folder, sizes
+from .interrupts import finished
+from .tables import Kept, out_folder, sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -157,7 +158,7 @@ def trained_steps(case: Case, errors: Array, rate: float, most: int) -> tuple[fl
         trainer="constant", loss="squared", batch_size=0, n_checkpoints=300,
         schedule=((most, rate * case.n),),
     )  # fmt: skip
-    run = ib.train(network.to(torch.float32), X, y, gates, settings=settings)
+    run = finished(ib.train(network.to(torch.float32), X, y, gates, settings=settings))
     reached = np.flatnonzero(run.log_loss - run.log_loss[0] <= 2 * math.log(SHARE))
     growth = float(np.trace(ib.kernels.empirical_ntk(network, X, gates))) / start
     return (float(run.step[reached[0]]) if len(reached) else math.inf), growth
@@ -265,10 +266,13 @@ def machine() -> str:
 
 
 @click.command()
-@click.option("--width", "widths", type=int, multiple=True, default=(25, 500), show_default=True)
 @click.option(
-    "--depth", "depths", type=int, multiple=True, default=(2, 4, 6, 8, 12, 16, 20),
+    "--width", "widths", type=click.IntRange(min=1), multiple=True, default=(25, 500),
     show_default=True,
+)  # fmt: skip
+@click.option(
+    "--depth", "depths", type=click.IntRange(min=2), multiple=True,
+    default=(2, 4, 6, 8, 12, 16, 20), show_default=True,
 )  # fmt: skip
 @sizes({"trained": 0}, draws=(2, 11), trained=(0, 5))
 @out_folder
@@ -277,26 +281,26 @@ def main(
 ) -> None:
     """Spectra of tangent kernels behind random gates beside what their moments predict."""
     click.echo(machine())
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "spectra.csv"
-    rows = pd.read_csv(path).to_dict("records") if path.exists() else []
-    done = {tuple(one[name] for name in KEY) for one in rows}
+    kept = Kept(out / "spectra.csv", KEY, float_format="%.6g")
     cases = [Case(w, d, s) for s in range(1, draws + 1) for w in widths for d in depths]
     cases.sort(key=lambda case: case.seed <= trained)  # what takes long comes last
     for case in cases:
-        if (case.width, case.depth, case.seed) in done:
-            continue
-        rows.append(row(case, train=case.seed <= trained))
-        frame = pd.DataFrame(rows).sort_values(KEY)
-        frame.to_csv(path, index=False, float_format="%.6g")
-        one = rows[-1]
+        others, train = kept.table, case.seed <= trained
+        if (case.width, case.depth, case.seed) in kept:
+            own = (others[KEY] == [case.width, case.depth, case.seed]).all(axis=1)
+            if not train or others[own]["trained_steps"].notna().all():
+                continue
+            others = others[~own]  # of a draw that was measured, and is to be trained too
+        one = row(case, train=train)
+        table = pd.concat([others, pd.DataFrame([one])]) if len(others) else pd.DataFrame([one])
+        kept.replace(table.sort_values(KEY, ignore_index=True))
         click.echo(
             f"{case}: least {one['least']:.4f} (ideal {one['ideal_least']:.4f}, gates "
             f"{one['gates_least']:.4f}, predicted {one['predicted_least']:.4f}), steps "
             f"{one['steps']:.0f} (predicted {one['predicted_steps']:.0f}, trained "
             f"{one['trained_steps']:.0f})"
         )
-    draw(pd.DataFrame(rows).sort_values(KEY)).savefig(path.with_suffix(".png"), dpi=110)
+    draw(kept.table).savefig(kept.path.with_suffix(".png"), dpi=110)
 
 
 if __name__ == "__main__":

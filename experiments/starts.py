@@ -37,6 +37,7 @@ from implicit_bias.measures.bounded_value import value_of
 from implicit_bias.measures.comparison import compare
 
 from .starts_problems import KINDS, Problem, problem
+from .tables import out_file
 
 __all__ = ["INITS", "problem", "run"]
 
@@ -208,8 +209,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> str:
 @click.option("--units", "sizes", type=int, multiple=True, default=UNITS, show_default=True)
 @click.option("--seed", "seeds", type=int, multiple=True, default=SEEDS, show_default=True)
 @click.option("--steps", type=int, help="In place of the trainer's own.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("runs/starts.csv"),
-              show_default=True, help="CSV file to write.")  # fmt: skip
+@out_file(Path("runs/starts.csv"))
 def main(
     kinds: Sequence[str], sizes: Sequence[int], seeds: Sequence[int], steps: int | None, out: Path
 ) -> None:
@@ -222,7 +222,6 @@ def main(
     )
     schedule = None if steps is None else ((steps, None),)
     settings = TrainingSettings(trainer="annealed", schedule=schedule, n_checkpoints=2)
-    out.parent.mkdir(parents=True, exist_ok=True)
     rows = pd.read_csv(out).to_dict("records") if out.exists() else []
     done = {(f"{row['model']} {row['data']}", row["units"], row["seed"]) for row in rows}
     for seed, kind, units in itertools.product(seeds, kinds or KINDS, sizes):

@@ -25,7 +25,7 @@ from unittest.mock import patch
 
 import click
 
-from experiments.tables import keep_rows
+from experiments.tables import keep_rows, out_file
 from implicit_bias import run, sweep
 from implicit_bias.reports.report import Report
 from implicit_bias.sweeps import read_rows
@@ -36,7 +36,6 @@ from implicit_bias.sweeps.store import Store
 from implicit_bias.sweeps.table import groups_of
 from implicit_bias.sweeps.work import CellSettings, Work
 
-OUT = Path(__file__).parent / "results" / "sweeps.csv"
 SMALL = {"n_train": 20, "n_val": 20, "steps": 0}
 # Cells by two processes, and cells with their runs.
 BY_TWO, RUN = 5000, 1000
@@ -45,7 +44,7 @@ READ = "import sys; from implicit_bias.sweeps import read_rows; print(len(read_r
 
 @click.command()
 @click.option("--cells", default=100_000, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True)
+@out_file(Path("runs/sweeps.csv"))
 def main(cells: int, out: Path) -> None:
     """Print and write a row a stage."""
     with tempfile.TemporaryDirectory() as folder:

@@ -30,9 +30,10 @@ import pandas as pd
 
 import implicit_bias as ib
 
+from .interrupts import finished
 from .path_kernels import error, pair
 from .spectra import Array, machine, scores
-from .tables import out_folder, sizes
+from .tables import Kept, data_folder, images_of, out_folder, refused, sizes
 
 WIDTHS = (100,) * 5
 KINDS = ("adapting", "own start", "another's", "learned")
@@ -52,8 +53,7 @@ def trained(network: Any, sample: ib.Sample, gates: Any, steps: int) -> Any:
     settings = ib.TrainingSettings(
         trainer="momentum", loss="logistic", batch_size=0, schedule=((steps, None),)
     )
-    if not ib.train(network, sample.X, sample.y, gates, settings=settings).finished:
-        raise KeyboardInterrupt
+    finished(ib.train(network, sample.X, sample.y, gates, settings=settings))
     return network
 
 
@@ -108,23 +108,27 @@ def rows(
 
 
 @click.command()
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
+@data_folder
 @sizes(seeds=(2, 10), steps=(200, 500))
 @click.option("--n-train", type=click.IntRange(min=2), help="By default 300 of MNIST, 60 digits.")
 @out_folder
 def main(data_dir: Path | None, seeds: int, steps: int, n_train: int | None, out: Path) -> None:
     """Held-out errors behind gates that adapt, that never learned, and that have learned."""
     click.echo(machine())
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / f"whose_gates_{'digits' if data_dir is None else 'mnist'}.csv"
-    table = pd.read_csv(path) if path.exists() else pd.DataFrame()
-    done = set() if table.empty else set(table["seed"])
-    for seed in sorted(set(range(1, seeds + 1)) - done):
-        train, held_out = pair(data_dir, n_train or (60 if data_dir is None else 300), seed)
+    n_train = n_train or (60 if data_dir is None else 300)
+    kept = Kept(
+        out / f"whose_gates_{images_of(data_dir).file}.csv", ("seed",),
+        options={"steps": steps, "n_train": n_train}, float_format="%.6g",
+    )  # fmt: skip
+    for seed in range(1, seeds + 1):
+        if (seed,) in kept:
+            continue
+        with refused("--n-train"):
+            train, held_out = pair(data_dir, n_train, seed)
         found = pd.DataFrame(rows(train, held_out, seed, steps))
-        table = pd.concat([table, found], ignore_index=True)
-        table.to_csv(path, index=False, float_format="%.6g")
+        kept.add(found)
         click.echo(found.to_string(index=False, header=seed == 1, float_format="%.4f"))
+    table = kept.table
     by_kind = table.groupby("gates", sort=False)[["train_error", "error", "npk_error"]]
     click.echo(by_kind.agg(["mean", "min", "max"]).to_string(float_format="%.4f"))
     errors = table.pivot(index="seed", columns="gates", values="error")

@@ -21,6 +21,7 @@ import click
 
 from solvers import solve
 
+from ..tables import out_file
 from .judge import Verdict, judged, unanswered
 from .programs import draw
 
@@ -72,7 +73,7 @@ def summary(rows: list[dict[str, Any]]) -> str:
 @click.command()
 @click.option("--programs", type=click.IntRange(min=1), default=1000, show_default=True)
 @click.option("--first-seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), help="CSV file to write.")
+@out_file()
 def main(programs: int, first_seed: int, out: Path | None) -> None:
     """Solve and judge random programs, one a seed."""
     import pandas as pd
@@ -89,7 +90,6 @@ def main(programs: int, first_seed: int, out: Path | None) -> None:
         if row.verdict.startswith("wrong"):
             click.echo(f"seed {seed}: {row.verdict}")
         if out is not None and (len(rows) % 20 == 0 or seed == first_seed + programs - 1):
-            out.parent.mkdir(parents=True, exist_ok=True)
             pd.DataFrame(rows).to_csv(out, index=False)
     click.echo(summary(rows))
     sys.exit(any(row["verdict"].startswith("wrong") for row in rows))

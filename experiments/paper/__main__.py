@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import implicit_bias as ib
-from experiments.tables import images_of, out_folder
+from experiments.tables import Kept, data_folder, images_of, out_folder, to_write_to
 
 from .elsewhere import ELSEWHERE, Elsewhere
 from .figures import AS_PRINTED, draw
@@ -48,15 +48,12 @@ def _command(name: str) -> click.Command:
     figure = FIGURES[name]
     options = [
         click.option("--full", is_flag=True, help="The published sizes; small ones without it."),
-        click.option(
-            "--data-dir",
-            type=click.Path(path_type=Path, exists=True),
-            help="Folder of MNIST's IDX files; scikit-learn's digits without it.",
-        ),
+        data_folder,
         click.option(
             "--folder",
             type=click.Path(path_type=Path),
-            default="runs/paper",
+            callback=to_write_to,
+            default=Path("runs/paper"),
             show_default=True,
             help="Of runs: those that it has are not done again, and what was cut short goes on.",
         ),
@@ -84,15 +81,21 @@ def redo(
 ) -> None:
     """Run what a figure needs, write its rows and draw it."""
     figure = FIGURES[name]
-    data, said = images_of(data_dir)
+    images = images_of(data_dir)
+    kept = Kept(
+        out / f"paper_{name.replace('-', '_')}_{images.file}.csv", options={"full": full},
+        float_format="%.6g",
+    )  # fmt: skip
     given: dict[str, Any] = (
-        {"data": data} if data_dir is None else {"data": data, "data_dir": str(data_dir)}
+        {"data": images.data}
+        if data_dir is None
+        else {"data": images.data, "data_dir": str(data_dir)}
     )
-    tables = []
+    tables, lost = [], 0
     cells_of = [("recipe.csv", recipe_points, grid) for grid in recipe_grids(figure, full=full)]
     cells_of += [("relu.csv", relu_points, grid) for grid in relu_grids(figure, full=full)]
     for file, make, grid in cells_of:
-        path = folder / data / file
+        path = folder / images.file / file
         try:
             for cell in make(grid, {**given, **RECIPE}, path, jobs=jobs):
                 click.echo(cell, err=True)
@@ -101,27 +104,30 @@ def redo(
             raise SystemExit(130) from None
         tables.append(of_figure(_of_grid(pd.read_csv(path), grid, printed=printed), figure))
     for part in sweeps_of(figure, full=full):
-        cells, where = ib.sweeps.product(part.grid), folder / data / part.name
+        cells, where = ib.sweeps.product(part.grid), folder / images.file / part.name
         done = ib.sweep(
             part.model, cells, out=where, jobs=jobs, progress=True, **given, **part.options
         )
         for failed, message in done.failures.items():
             click.echo(f"{part.name}, cell {failed}: {message}", err=True)
+        lost += len(done.failures)
         tables.append(points_of(done.frame()))
         if not done.finished:
             raise SystemExit(130)
     points = pd.concat([one for one in tables if len(one)], ignore_index=True)
-    out.mkdir(parents=True, exist_ok=True)
-    stem = out / f"paper_{name.replace('-', '_')}_{data}"
-    points.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.6g")
+    kept.replace(points)
     published = pd.concat(of_figure(published_points(of), figure) for of in ("gln", "relu"))
-    draw(figure, points, published, data=said).savefig(stem.with_suffix(".png"), dpi=130)
+    draw(figure, points, published, data=images.said).savefig(
+        kept.path.with_suffix(".png"), dpi=130
+    )
     keys = ["program", "trainer", "contexts", "hidden_units"]
     click.echo(
         points.groupby(keys, dropna=False)[list(MEASURED)]
         .mean()
         .to_string(float_format="{:.2%}".format)
     )
+    if lost:
+        raise click.ClickException(f"runs that failed and are not in the figure: {lost}")
 
 
 def _of_grid(points: pd.DataFrame, grid: Mapping[str, Any], *, printed: bool) -> pd.DataFrame:

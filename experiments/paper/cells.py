@@ -10,7 +10,7 @@ from typing import Any
 import joblib
 import pandas as pd
 
-from experiments.tables import begun
+from experiments.tables import Kept
 
 __all__ = ["Cell", "cell_points"]
 
@@ -39,14 +39,12 @@ def cell_points(
     jobs : int
         Cells at a time.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table, done = begun(path, key)
+    kept = Kept(path, key)
     every = product(*(grid[name] for name in key))
-    cells = [dict(zip(key, values, strict=True)) for values in every if values not in done]
+    cells = [dict(zip(key, values, strict=True)) for values in every if values not in kept]
     work = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
     for cell, found in work(joblib.delayed(_named)(points, cell) for cell in cells):
-        table = pd.concat([table, found], ignore_index=True)
-        table.to_csv(path, index=False)
+        kept.add(found)
         yield ", ".join(f"{name} {value}" for name, value in cell.items())
 
 

@@ -81,7 +81,9 @@ class Elsewhere(click.Command):
         main = main_of(name)
         if main is None:
             raise RuntimeError(f"{name} has no command")
-        main.main([*first, *options], prog_name=" ".join(["python -m", *self.words]))
+        # A group says itself which of its commands this is.
+        said = [name] if isinstance(main, click.Group) else self.words
+        main.main([*first, *options], prog_name=" ".join(["python -m", *said]))
 
 
 def main_of(name: str) -> click.Command | None:

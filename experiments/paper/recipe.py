@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 import implicit_bias as ib
+from experiments.interrupts import finished
 from experiments.printed import forgotten, wrong_groups, wrong_norm
 from implicit_bias.measures import agreement, scores
 from implicit_bias.run_model import resolve
@@ -45,9 +46,7 @@ def recipe_points(
 
 
 def _points(cell: Cell, *, given: Mapping[str, Any]) -> pd.DataFrame:
-    report = ib.run("gln", **cell, **given)
-    if not report.finished:
-        raise KeyboardInterrupt
+    report = finished(ib.run("gln", **cell, **given))
     row = report.row()
     right = points_of(pd.DataFrame([row]))
     # The samples of the run again, which a report has not; with the gating of their units.

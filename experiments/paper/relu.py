@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 import implicit_bias as ib
+from experiments.interrupts import finished
 from implicit_bias.models.relu import compare_relu, solve_relu_svms, view_relu
 from implicit_bias.run_model import resolve
 from implicit_bias.runs.setup import prepare, start
@@ -52,9 +53,7 @@ def _points(cell: Cell, *, given: Mapping[str, Any]) -> pd.DataFrame:
     train, held_out = setup.samples
     n_inputs, n_units = train.X.shape[1], options.hidden_units
     network = ib.ReLU(n_inputs, n_units, **start(options, seeds.weights))
-    trajectory = ib.train(network, train.X, train.y, None, settings=setup.settings)
-    if not trajectory.finished:
-        raise KeyboardInterrupt
+    trajectory = finished(ib.train(network, train.X, train.y, None, settings=setup.settings))
     gating = ib.HyperplaneGates(n_units, cutoffs=options.cutoffs, random_state=seeds.gating)
     gating.fit(train.X)
     views = [view_relu(network, sample.X, sample.y, gating) for sample in (train, held_out)]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 
+from ..tables import out_file
 from .cases import peer_cases
 from .finite import LIMIT as FINITE_LIMIT
 from .finite import run_finite
@@ -68,7 +69,7 @@ def _sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
     help=f"Seconds: of a run of cvxpy [{CVXPY_LIMIT:g}], of a peer on a program [{PEER_LIMIT:g}], "
     f"of a run in a norm [{NORMS_LIMIT:g}], of a penalised fit [{FINITE_LIMIT:g}].",
 )  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), help="CSV file to write.")
+@out_file()
 def main(
     table: str | None, data_dir: Path | None, out: Path | None, repeats: int,
     time_limit: float | None, **beside_cvxpy: tuple[str, ...],

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import pandas as pd
 
-from ..tables import out_folder
+from ..tables import Kept, data_folder, images_of, out_folder
 from . import exits, labels, layers, surfaces
 
 if TYPE_CHECKING:
@@ -18,39 +18,66 @@ if TYPE_CHECKING:
 
 SECONDS = 30  # between two writings of a table
 
-Rows = Callable[[bool, Path | None], Iterator[dict[str, Any]]]
-FIGURES: dict[str, tuple[Rows, Callable[[pd.DataFrame], Figure]]] = {
-    "exits": (lambda full, data_dir: exits.rows(data_dir, full=full), exits.draw),
-    "surfaces": (lambda full, data_dir: surfaces.rows(), lambda table: surfaces.draw()),
-    "labels": (lambda full, data_dir: labels.rows(full=full), labels.draw),
-    "layers": (lambda full, data_dir: layers.rows(full=full), layers.draw),
-}
-
-
-@click.command()
-@click.argument("name", type=click.Choice(list(FIGURES)))
-@click.option("--full", is_flag=True, help="The published sizes; small ones without it.")
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path, exists=True),
-    help="Folder of MNIST's IDX files, for `exits`; scikit-learn's digits without it.",
+full_sizes = click.option(
+    "--full", is_flag=True, help="The published sizes; small ones without it."
 )
+
+
+@click.group()
+def main() -> None:
+    """Redo figures of the thesis: their rows and their picture are written below --out."""
+
+
+@main.command("exits")
+@full_sizes
+@data_folder
 @out_folder
-def main(name: str, full: bool, data_dir: Path | None, out: Path) -> None:
-    """Redo figure NAME: its rows and its picture are written below --out."""
-    rows, draw = FIGURES[name]
-    data = {"exits": "_digits" if data_dir is None else "_mnist"}.get(name, "")
-    path = out / f"thesis_{name}{data}.csv"
-    out.mkdir(parents=True, exist_ok=True)
-    found: list[dict[str, Any]] = []
+def _exits(full: bool, data_dir: Path | None, out: Path) -> None:
+    """Figures 6.2 to 6.7 and E.1: exits behind convolutions."""
+    kept = _kept(out, f"exits_{images_of(data_dir).file}", full=full)
+    _redo(kept, exits.rows(data_dir, full=full), exits.draw)
+
+
+@main.command("surfaces")
+@out_folder
+def _surfaces(out: Path) -> None:
+    """Figures 2.1 to 2.4: piecewise linear surfaces, as large as they are in print."""
+    _redo(_kept(out, "surfaces"), surfaces.rows(), lambda table: surfaces.draw())
+
+
+@main.command("labels")
+@full_sizes
+@out_folder
+def _labels(full: bool, out: Path) -> None:
+    """Figures 4.2 and 4.3: mutual autoencoders of ten labels and of a normal variable."""
+    _redo(_kept(out, "labels", full=full), labels.rows(full=full), labels.draw)
+
+
+@main.command("layers")
+@full_sizes
+@out_folder
+def _layers(full: bool, out: Path) -> None:
+    """Figures 3.1 and 3.2: singular values and rows of two networks."""
+    _redo(_kept(out, "layers", full=full), layers.rows(full=full), layers.draw)
+
+
+def _kept(out: Path, name: str, **options: bool) -> Kept:
+    return Kept(out / f"thesis_{name}.csv", options=options, float_format="%.5g")
+
+
+def _redo(
+    kept: Kept, rows: Iterable[Mapping[str, Any]], draw: Callable[[pd.DataFrame], Figure]
+) -> None:
+    """Write rows, some at a time, and draw what is in the file."""
+    found: list[Mapping[str, Any]] = []
     written = time.monotonic()
-    for row in rows(full, data_dir):
+    for row in rows:
         found.append(row)
         if time.monotonic() > written + SECONDS:  # of a run that is cut short these are kept
-            pd.DataFrame(found).to_csv(path, index=False, float_format="%.5g")
-            written = time.monotonic()
-    pd.DataFrame(found).to_csv(path, index=False, float_format="%.5g")
-    draw(pd.read_csv(path)).savefig(path.with_suffix(".png"), dpi=110)
+            kept.add(found)
+            found, written = [], time.monotonic()
+    kept.add(found)
+    draw(pd.read_csv(kept.path)).savefig(kept.path.with_suffix(".png"), dpi=110)
 
 
 if __name__ == "__main__":

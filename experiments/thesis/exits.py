@@ -25,6 +25,7 @@ from implicit_bias.drawing.palette import BLUE, GREEN, VERMILLION
 from implicit_bias.models.heads import confidence, exits_loss
 
 from ..exit_heads import COLORS, Draw, Floats, accuracies, accuracy, reported
+from ..tables import images_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,7 +94,7 @@ def draw_images(data_dir: Path | None, per_class: int, seed: int, *, unlabelled:
     """Images of ten classes of which so many a class keep their label, so many more none."""
     where: dict[str, Any] = {} if data_dir is None else {"data_dir": data_dir}
     sizes = (700, 1097) if data_dir is None else (5000, 5000)
-    data = load_class_data("digits" if data_dir is None else "mnist", n_train=sizes[0],
+    data = load_class_data(images_of(data_dir).data, n_train=sizes[0],
                            n_val=sizes[1], constant=False, random_state=seed, **where)  # fmt: skip
     y = data.labels_train
     rows = np.concatenate([np.flatnonzero(y == k)[:per_class] for k in range(10)])

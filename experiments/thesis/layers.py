@@ -14,6 +14,8 @@ from implicit_bias.data import orthosep_dataset
 from implicit_bias.drawing import Row, compose, legend_above
 from implicit_bias.drawing.palette import BLUE, ORANGE
 
+from ..interrupts import finished
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -42,7 +44,7 @@ def rows(*, full: bool) -> Iterator[dict[str, Any]]:
                 random_state=np.random.default_rng((seed, 1)),
             )  # fmt: skip
             starts = [_values(layer) for layer in network.layers]
-            ib.train(network, data.X_train, data.y_train, None, settings=SETTINGS)
+            finished(ib.train(network, data.X_train, data.y_train, None, settings=SETTINGS))
             about = {"network": name, "seed": seed, "gap": limit.gap}
             signs = np.sign(network.layers[-1].detach().numpy()[0])
             for number, layer in enumerate(network.layers[:-1], start=1):

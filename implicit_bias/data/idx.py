@@ -7,14 +7,20 @@ import math
 import struct
 import zlib
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["find_idx", "read_idx"]
+__all__ = ["find_idx", "idx_pair", "read_idx"]
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UNSIGNED_BYTE = 8  # the third byte of an IDX file: its element type
+
+
+def idx_pair(folder: Path) -> Literal["train", "t10k"]:
+    """Return the pair of files that is read of a folder: that for training where it is there."""
+    return "train" if any(folder.glob("train-*-idx[13]-ubyte*")) else "t10k"
 
 
 def find_idx(folder: Path, stem: str) -> Path:

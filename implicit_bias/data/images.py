@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .._doors import door
 from .arrays import Floats
 from .dataset import Dataset
-from .idx import find_idx, read_idx
+from .idx import find_idx, idx_pair, read_idx
 from .labelled import ClassDataset
 from .splitting import split
 
@@ -217,7 +217,7 @@ def load_idx_classes(
             f"`data_dir` (or `data`) must be a folder with IDX files, got {str(folder)!r}, which "
             "is not a folder: give the one that holds train-images-idx3-ubyte.gz and its labels"
         )
-    pair = "train" if any(folder.glob("train-*-idx[13]-ubyte*")) else "t10k"
+    pair = idx_pair(folder)
     images = read_idx(find_idx(folder, f"{pair}-images-idx3-ubyte"), n_axes=3)
     labels = read_idx(find_idx(folder, f"{pair}-labels-idx1-ubyte"), n_axes=1)
     if len(images) != len(labels):

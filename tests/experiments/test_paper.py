@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -141,6 +142,15 @@ def test_a_figure_is_drawn_from_rows_that_a_second_call_keeps(tmp_path, monkeypa
     assert again.exit_code == 0 and (tmp_path / "paper_gln_2_digits.csv").read_text() == kept
     printed = CliRunner().invoke(command.main, [*typed, "--printed"])
     assert printed.exit_code == 0 and "svm-l2-printed" in printed.output
+    sweep = ib.sweep
+
+    def failing(*given, **options):
+        done = sweep(*given, **options)
+        return SimpleNamespace(failures={0: "why"}, frame=done.frame, finished=True)
+
+    monkeypatch.setattr(ib, "sweep", failing)
+    failed = CliRunner().invoke(command.main, typed)
+    assert failed.exit_code == 1 and "not in the figure: 1" in failed.output
 
 
 def test_an_interrupt_keeps_the_networks_that_were_trained(tmp_path, monkeypatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -46,3 +47,21 @@ def test_both_arms_together_know_nothing_of_the_classes() -> None:
     values, easy = np.arange(1.0, 7.0), np.array([True, False] * 3)
     assert log_ratio(values, easy) + log_ratio(values, ~easy) == pytest.approx(0, abs=1e-12)
     assert log_ratio(values, easy) == pytest.approx(np.log2(9 / 12))
+
+
+def test_a_run_begins_with_both_arms_at_0_and_its_rows_are_in_the_picture(monkeypatch) -> None:
+    monkeypatch.setattr(simple_half, "WIDTHS", (16, 16))
+    monkeypatch.setattr(simple_half, "CHECKPOINTS", (0, 40))
+    monkeypatch.setattr(simple_half, "RATE", 1e-2)
+    runs = [simple_half.run(None, "relu", simple, 2) for simple in simple_half.HALVES]
+    table = pd.concat(runs, ignore_index=True)
+    start, end = (table[table["step"] == step] for step in (0, 40))
+    for name in simple_half.PANELS:
+        assert start[name].sum() == pytest.approx(0, abs=1e-5) and abs(start[name].iloc[0]) > 1e-3
+    # Classes are learned before labels of clusters, in either arm.
+    assert (end["train_simple"] > end["train_complex"]).all()
+    assert (
+        simple_half.summary(table)["paths_mean"].index.get_level_values("step") == [0, 40]
+    ).all()
+    paths = simple_half.draw(table, "digits").axes[0]
+    np.testing.assert_allclose(paths.lines[0].get_ydata(), runs[0]["paths"])
