@@ -18,8 +18,7 @@ from .elsewhere import ELSEWHERE, Elsewhere
 from .figures import AS_PRINTED, draw
 from .points import MEASURED, of_figure, points_of, published_points
 from .recipe import recipe_points
-from .relu import relu_points
-from .settings import FIGURES, RECIPE, recipe_grids, relu_grids, sweeps_of
+from .settings import FIGURES, RECIPE, recipe_grids, sweeps_of
 
 
 class Papers(click.Group):
@@ -92,12 +91,10 @@ def redo(
         else {"data": images.data, "data_dir": str(data_dir)}
     )
     tables, lost = [], 0
-    cells_of = [("recipe.csv", recipe_points, grid) for grid in recipe_grids(figure, full=full)]
-    cells_of += [("relu.csv", relu_points, grid) for grid in relu_grids(figure, full=full)]
-    for file, make, grid in cells_of:
-        path = folder / images.file / file
+    path = folder / images.file / "recipe.csv"
+    for grid in recipe_grids(figure, full=full):
         try:
-            for cell in make(grid, {**given, **RECIPE}, path, jobs=jobs):
+            for cell in recipe_points(grid, {**given, **RECIPE}, path, jobs=jobs):
                 click.echo(cell, err=True)
         except KeyboardInterrupt:
             click.echo(f"interrupted: {path} has the networks that were trained", err=True)

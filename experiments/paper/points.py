@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -17,10 +18,11 @@ MEASURED = ("error_program", "error_network", "inconsistency")
 FOUND = ("n_val", "status", "gap", *MEASURED, "margin_ratio", "log_inverse_loss")
 COLUMNS = (*KEY, *FOUND)
 PROGRAMS = {"gln": "svm-gln", "shallow-gln": "shallow"}
+MACHINES = {"rc": "svm-rc", "lc": "svm-lc", "hl": "svm-hl", "gates_only": "gates-only"}
 
 
 def points_of(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a point for each row of a sweep of gated linear networks.
+    """Return a point for each row of a sweep of gated linear networks, and four of ReLU networks.
 
     Parameters
     ----------
@@ -32,11 +34,28 @@ def points_of(frame: pd.DataFrame) -> pd.DataFrame:
     found = []
     for row in frame.to_dict("records"):
         shared = {name: row.get(name) for name in (*KEY, *FOUND)}
+        if row["model"] == "relu":
+            found += [shared | _beside_machine(row, *machine) for machine in MACHINES.items()]
+            continue
         own = {"error_program": row["error_limit"], "inconsistency": 1 - row["agreement"]}
         # Nothing was trained: there is a program alone.
         own |= {} if row["n_steps"] == row["n_steps"] else {"trainer": None, "momentum": None}
         found.append(shared | own | {"program": PROGRAMS[row["model"]]})
-    return pd.DataFrame(found, columns=list(COLUMNS))
+    points = pd.DataFrame(found, columns=list(COLUMNS))
+    return points.astype(dict.fromkeys(("gap", *MEASURED, "margin_ratio"), float))
+
+
+def _beside_machine(row: dict[str, Any], key: str, program: str) -> dict[str, Any]:
+    """Return what a row of ReLU networks has of one machine."""
+    return {
+        "program": program,
+        "status": row[f"{key}_status"],
+        "gap": row[f"{key}_gap"],
+        "error_program": row[f"{key}_error"],
+        "inconsistency": 1 - row[f"{key}_agreement"],
+        # Not of machines whose inputs no layer of the network has.
+        "margin_ratio": row.get(f"{key}_margin_ratio"),
+    }
 
 
 def published_points(of: str) -> pd.DataFrame:

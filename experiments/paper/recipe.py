@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 
 import implicit_bias as ib
 from experiments.interrupts import finished
 from experiments.printed import forgotten, wrong_groups, wrong_norm
+from experiments.tables import Kept
 from implicit_bias.measures import agreement, scores
 from implicit_bias.run_model import resolve
 from implicit_bias.runs.setup import prepare
 
-from .cells import Cell, cell_points
 from .points import COLUMNS, KEY, points_of
 
 __all__ = ["CELL", "recipe_points"]
@@ -42,10 +43,18 @@ def recipe_points(
     jobs : int
         Cells at a time.
     """
-    yield from cell_points(partial(_points, given=given), CELL, grid, path, jobs=jobs)
+    kept = Kept(path, CELL)
+    every = product(*(grid[name] for name in CELL))
+    cells = [dict(zip(CELL, values, strict=True)) for values in every if values not in kept]
+    work = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+    for cell, found in work(joblib.delayed(_points)(cell, given) for cell in cells):
+        kept.add(found)
+        yield ", ".join(f"{name} {value}" for name, value in cell.items())
 
 
-def _points(cell: Cell, *, given: Mapping[str, Any]) -> pd.DataFrame:
+def _points(
+    cell: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], pd.DataFrame]:
     report = finished(ib.run("gln", **cell, **given))
     row = report.row()
     right = points_of(pd.DataFrame([row]))
@@ -83,7 +92,8 @@ def _points(cell: Cell, *, given: Mapping[str, Any]) -> pd.DataFrame:
         }
         for name, (answer, scored, network) in beside.items()
     ]
-    return pd.concat([right, pd.DataFrame(points, columns=list(COLUMNS))], ignore_index=True)
+    beside_it = pd.DataFrame(points, columns=list(COLUMNS))
+    return cell, pd.concat([right, beside_it], ignore_index=True)
 
 
 def _error(predicted: np.ndarray, sample: ib.Sample) -> float:

@@ -16,7 +16,6 @@ __all__ = [
     "Figure",
     "Sweep",
     "recipe_grids",
-    "relu_grids",
     "sweeps_of",
 ]
 
@@ -24,6 +23,7 @@ __all__ = [
 # needs the last checkpoint alone; the distances of all of them cost as much as the steps.
 PUBLISHED: Final = "constant"
 RECIPE: Mapping[str, Any] = {"trainer": PUBLISHED, "checkpoints": 2}
+MACHINES: Mapping[str, Any] = {"beside": "machines", "checkpoints": 2}
 TO_THE_LIMIT: Mapping[str, Any] = {
     "trainer": "annealed", "steps": 1000, "dtype": "float32", "checkpoints": 2,
 }  # fmt: skip
@@ -43,7 +43,7 @@ class Sweep:
     """
 
     name: str
-    model: Literal["gln", "shallow-gln"]
+    model: Literal["gln", "relu", "shallow-gln"]
     grid: Mapping[str, Any]
     options: Mapping[str, Any]
 
@@ -105,19 +105,14 @@ def recipe_grids(figure: Figure, *, full: bool) -> Iterator[Mapping[str, Any]]:
         yield {**sizes, "hidden_units": units, "contexts": [2], "cutoffs": ["median"]}
 
 
-def relu_grids(figure: Figure, *, full: bool) -> Iterator[Mapping[str, Any]]:
-    """Yield the ReLU networks that a figure needs, by the published recipe and at their limits."""
-    if figure.of != "relu":
-        return
-    sizes = FULL if full else SMALL
-    yield {**sizes, "momentum": list(figure.choices), "trainer": [PUBLISHED]}
-    # Its own steps have no momentum.
-    yield {**sizes, "momentum": [0.0], "trainer": ["smoothed"]}
-
-
 def sweeps_of(figure: Figure, *, full: bool) -> Iterator[Sweep]:
-    """Yield the sweeps of gated linear networks that a figure needs."""
-    if figure.of != "gln":
+    """Yield the sweeps that a figure needs."""
+    if figure.of == "relu":
+        sizes = FULL if full else SMALL
+        recipe = {**sizes, "momentum": list(figure.choices)}
+        yield Sweep("relu", "relu", recipe, {"trainer": PUBLISHED, **MACHINES})
+        # Its own steps have no momentum.
+        yield Sweep("relu-to-the-limit", "relu", sizes, {"trainer": "smoothed", **MACHINES})
         return
     (recipe,) = recipe_grids(figure, full=full)
     yield Sweep("gln-to-the-limit", "gln", recipe, TO_THE_LIMIT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,9 +12,8 @@ from click.testing import CliRunner
 import implicit_bias as ib
 from experiments.paper import __main__ as command
 from experiments.paper.figures import draw
-from experiments.paper.points import COLUMNS, of_figure, published_points
-from experiments.paper.relu import relu_points
-from experiments.paper.settings import FIGURES, Sweep, recipe_grids, relu_grids, sweeps_of
+from experiments.paper.points import COLUMNS, of_figure, points_of, published_points
+from experiments.paper.settings import FIGURES, Sweep, recipe_grids, sweeps_of
 
 
 def mean(points: pd.DataFrame, **given: object) -> list[float]:
@@ -42,8 +40,8 @@ def test_published_points_are_those_in_print() -> None:
 def test_the_full_sweeps_are_the_48_and_24_settings_of_the_paper() -> None:
     (recipe,) = recipe_grids(FIGURES["gln-4"], full=True)
     grids = {"recipe": recipe}
-    grids |= {part.name: part.grid for part in sweeps_of(FIGURES["gln-4"], full=True)}
-    grids["relu"], grids["relu-to-the-limit"] = relu_grids(FIGURES["relu-5"], full=True)
+    for name in ("gln-4", "relu-5"):
+        grids |= {part.name: part.grid for part in sweeps_of(FIGURES[name], full=True)}
     sizes = {name: np.prod([len(values) for values in grid.values()])
              for name, grid in grids.items()}  # fmt: skip
     # Three seeds; as published and brought to the limit, whose steps have no momentum.
@@ -54,37 +52,26 @@ def test_the_full_sweeps_are_the_48_and_24_settings_of_the_paper() -> None:
     assert all(set(values) <= set(grids["recipe"][name]) for name, values in beside.items())
 
 
-def test_points_of_a_relu_network_are_those_of_its_run(tmp_path) -> None:
-    given = {"data": "digits", "n_val": 60, "steps": 60}
-    cell = {"hidden_units": 6, "n_train": 40, "seed": 1, "momentum": 0.5, "trainer": "constant"}
-    grid = {name: [value] for name, value in cell.items()}
-    (told,) = relu_points(grid, given, tmp_path / "relu.csv")
-    assert told == "hidden_units 6, n_train 40, seed 1, momentum 0.5, trainer constant"
-    points = pd.read_csv(tmp_path / "relu.csv").set_index("program")
-    row = ib.run("relu", **cell, **given).row()
-    named = {"svm-rc": "rc", "svm-lc": "lc", "svm-hl": "hl", "gates-only": "gates_only"}
-    assert list(points.index) == list(named)
-    assert set(points["error_network"]) == {row["error_network"]}
-    assert "SOLVED" in set(points["status"])
-    for program, key in named.items():
-        found = points.loc[program]
-        assert found["status"] == row[f"{key}_status"]
-        if found["status"] == "SOLVED":
-            expected = row[f"{key}_error"], 1 - row[f"{key}_agreement"]
-            assert (found["error_program"], found["inconsistency"]) == pytest.approx(expected)
-    assert list(relu_points(grid, given, tmp_path / "relu.csv")) == []
-
-
-def test_a_relu_network_that_was_interrupted_is_no_point(tmp_path, monkeypatch) -> None:
-    def stop(step, n_steps, log_loss):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ib, "train", partial(ib.train, callback=stop))
-    cell = {"hidden_units": 4, "n_train": 40, "seed": 1, "momentum": 0.0, "trainer": "constant"}
-    grid = {name: [value] for name, value in cell.items()}
-    with pytest.raises(KeyboardInterrupt):
-        list(relu_points(grid, {"n_val": 40, "steps": 60}, tmp_path / "relu.csv"))
-    assert not (tmp_path / "relu.csv").exists()
+def test_a_relu_network_has_a_point_beside_every_machine() -> None:
+    (part, limit) = sweeps_of(FIGURES["relu-3"], full=False)
+    cell = {"hidden_units": 6, "n_train": 40, "seed": 1, "momentum": 0.5}
+    report = ib.run("relu", **cell, **part.options, data="digits", n_val=60, steps=60)
+    points = points_of(pd.DataFrame([report.row()])).set_index("program")
+    assert list(points.index) == ["svm-rc", "svm-lc", "svm-hl", "gates-only"]
+    assert "local_limit" not in report.results  # and nothing is found that no figure shows
+    network = report.comparison
+    assert set(points["error_network"]) == {network.error_network}
+    assert set(points["n_val"]) == {60} and set(points["momentum"]) == {0.5}
+    for program, machine in zip(
+        points.itertuples(), (network.rc, network.lc, network.hl, network.gates_only), strict=True
+    ):
+        known = (program.error_program, program.inconsistency, program.margin_ratio)
+        own = (machine.error, 1 - machine.agreement, machine.margin_ratio)
+        assert known == pytest.approx(own, nan_ok=True), program
+    assert points.loc["svm-hl", "status"] == "SOLVED" and points.loc["svm-hl", "gap"] < 1e-8
+    assert not np.isnan(points.loc["svm-lc", "margin_ratio"])
+    # "to the limit" is of steps that have no momentum
+    assert "momentum" not in {**limit.grid, **limit.options}
 
 
 def test_a_figure_has_its_own_points_and_the_best_of_other_networks() -> None:

@@ -214,8 +214,7 @@ def test_beside_machines_alone_the_run_is_the_same_without_the_rest() -> None:
     } and {"local_ratio", "frozen_margin_ratio"} < missing  # fmt: skip
     machines = [name for name in own if name.startswith(("hl_", "lc_", "rc_", "gates_only_"))]
     assert len(machines) > 12 and all(own[name] == rows[name] for name in machines)
-    text = render_text(alone)
-    assert "beside four machines" in text and "local optimum next to" not in text
+    assert "local optimum next to it was not looked for" in alone.results["theorem"]
     with pytest.raises(ValueError, match="`--freeze-at 3` needs `--beside all`"):
         report(beside="machines", freeze_at=3)
 
