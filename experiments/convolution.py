@@ -1,7 +1,7 @@
 """Features of a convolutional network on the digits 0 and 1 (thesis, section 3.4.3).
 
     python -m experiments.convolution --full --out experiments/results
-    python -m experiments.convolution --full --data DIR --out experiments/results
+    python -m experiments.convolution --full --data-dir DIR --out experiments/results
 
 Six convolutions and two fully connected layers learn 0 against 1 by Adam, as table 3.1 has them:
 scikit-learn's digits, or the images of MNIST's files. The thesis reads off its pictures that the
@@ -46,7 +46,7 @@ from implicit_bias.measures.layers import LEVELS
 from .convolution_figure import draw, draw_products
 from .convolution_heads import PAIRED, head_rows, numbered
 from .spectra import Array, machine
-from .tables import begun, out_folder, sizes
+from .tables import Kept, data_folder, images_of, out_folder, sizes
 
 # Table 3.1: kernels, their size, stride and padding; then fc(features, 128) and fc(128, 1).
 CONVOLUTIONS = (
@@ -174,52 +174,36 @@ def run(folder: Path | None, biases: bool, seed: int, epochs: int) -> dict[str, 
 
 
 @click.command()
-@click.option(
-    "--data",
-    "--data-dir",
-    "folder",
-    type=click.Path(path_type=Path),
-    help="Folder of MNIST's IDX files; scikit-learn's digits without it.",
-)
+@data_folder
 @sizes(seeds=(1, 3), epochs=(10, 50))
 @out_folder
-def main(folder: Path | None, seeds: int, epochs: int, out: Path) -> None:
+def main(data_dir: Path | None, seeds: int, epochs: int, out: Path) -> None:
     """Look at the layers of a convolutional network that learns 0 against 1."""
-    name = "digits" if folder is None else "mnist"
+    images = images_of(data_dir)
     click.echo(f"{machine()}, torch {torch.__version__}, {torch.get_num_threads()} threads")
-    out.mkdir(parents=True, exist_ok=True)
-    paths = {part: out / f"convolution_{part}_{name}.csv" for part in PARTS}
-    kept = {part: begun(path, KEY) for part, path in paths.items()}
-    tables = {part: table for part, (table, _) in kept.items()}
-    done = set.intersection(*(runs for _, runs in kept.values()))
-    written = tables["heads"]
-    if not written.empty and written["epoch"].max() != epochs:
-        raise click.UsageError(
-            f"{paths['heads']} has rows of {written['epoch'].max()} epochs, --epochs asks for "
-            f"{epochs}: write to another folder"
+    kept = {
+        part: Kept(
+            out / f"convolution_{part}_{images.file}.csv", KEY, options={"epochs": epochs},
+            float_format="%.6g",
         )
+        for part in PARTS
+    }  # fmt: skip
     for seed in range(1, seeds + 1):
         for biases in (True, False):
-            if (biases, seed) in done:
+            if all((biases, seed) in table for table in kept.values()):
                 continue
             start = time.perf_counter()
-            for part, found in run(folder, biases, seed, epochs).items():
-                tables[part] = pd.concat(
-                    [without(tables[part], biases, seed), found], ignore_index=True
-                )
-                tables[part].to_csv(paths[part], index=False, float_format="%.6g")
+            for part, found in run(data_dir, biases, seed, epochs).items():
+                if (biases, seed) not in kept[part]:  # what an interrupt left
+                    kept[part].add(found)
             kind = "with biases" if biases else "without biases"
             click.echo(f"seed {seed}, {kind}: {time.perf_counter() - start:.0f} s")
-    draw(tables, name).savefig(out / f"convolution_{name}.png", dpi=110)
-    draw_products(tables["products"], name).savefig(paths["products"].with_suffix(".png"), dpi=110)
+    tables = {part: one.table for part, one in kept.items()}
+    draw(tables, images.said).savefig(out / f"convolution_{images.file}.png", dpi=110)
+    draw_products(tables["products"], images.said).savefig(
+        kept["products"].path.with_suffix(".png"), dpi=110
+    )
     click.echo(summary(tables).to_string(float_format="%.4f"))
-
-
-def without(table: pd.DataFrame, biases: bool, seed: int) -> pd.DataFrame:
-    """Rows of other runs: of one that was interrupted some tables have rows."""
-    if table.empty:
-        return table
-    return table[(table["biases"] != biases) | (table["seed"] != seed)]
 
 
 def summary(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:

@@ -10,8 +10,6 @@ import numpy as np
 
 from implicit_bias.drawing import Row, compose, legend_above
 
-from .tables import IMAGES
-
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
@@ -21,21 +19,21 @@ STYLES = {True: "-", False: "--"}
 KINDS = {"mean_cosine": "two vectors", "cone_cosine": "silent pair"}
 
 
-def draw(tables: dict[str, pd.DataFrame], name: str) -> Figure:
+def draw(tables: dict[str, pd.DataFrame], images: str) -> Figure:
     """Cosines by layer, figure 3.4, and the prediction along training."""
     rows = [
         Row(3, lambda axes: _draw_layers(tables["layers"], axes), height=3.8),
         Row(3, lambda axes: _draw_heads(tables["heads"], tables["neurons"], axes), height=3.8),
     ]
     title = (
-        f"Cosines of features, and figure 3.4 of the thesis: {IMAGES[name]}, 0 against 1 "
+        f"Cosines of features, and figure 3.4 of the thesis: {images}, 0 against 1 "
         "(layer 0: images; bars of cosines: 5 to 95 % and 25 to 75 %,\n"
         "first seed with biases, as are the neurons)"
     )
     return compose(rows, title=title)
 
 
-def draw_products(table: pd.DataFrame, name: str) -> Figure:
+def draw_products(table: pd.DataFrame, images: str) -> Figure:
     """Figure 3.3: inner products of features, layer by layer; first seed, biases and none."""
     first = table[(table["seed"] == table["seed"].min()) & (table["layer"] < 8)]
     rows = []
@@ -44,7 +42,7 @@ def draw_products(table: pd.DataFrame, name: str) -> Figure:
             panels = [(own[own["layer"] == layer], bool(biases)) for layer in layers]
             rows.append(Row(4, partial(_draw_densities, panels), height=2.6))
     title = (
-        f"Figure 3.3 of the thesis: {IMAGES[name]}, 0 against 1, inner products of the features "
+        f"Figure 3.3 of the thesis: {images}, 0 against 1, inner products of the features "
         f"of two images\nafter {table['epoch'].max()} epochs (layer 0: images; areas are 1)"
     )
     return compose(rows, title=title)

@@ -23,6 +23,7 @@ from implicit_bias.models.orthosep import (
 )
 from implicit_bias.networks.balanced_relu import BalancedReLU
 
+from .interrupts import finished
 from .spectra import Array
 
 # Training images whose pairs are looked at layer by layer: 90,000 pairs across the classes.
@@ -64,7 +65,7 @@ def refitted(train: ib.Sample, seed: int) -> BalancedReLU:
     settings = ib.TrainingSettings(
         trainer="normalised", batch_size=0, schedule=halving_phases(train.X, n_phases=PHASES)
     )
-    ib.train(network, *train, settings=settings)
+    finished(ib.train(network, *train, settings=settings))
     return network
 
 

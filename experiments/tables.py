@@ -28,7 +28,6 @@ __all__ = [
     "OPTIONS",
     "Images",
     "Kept",
-    "begun",
     "data_folder",
     "images_of",
     "keep_rows",
@@ -329,14 +328,6 @@ def _note_options(path: Path, options: Mapping[str, Any]) -> None:
     if known.get(path.name) != options:
         text = json.dumps({**known, path.name: options}, indent=2, sort_keys=True)
         write_atomically(path.parent / OPTIONS, f"{text}\n".encode())
-
-
-def begun(
-    path: Path, key: Sequence[str], **reading: Any
-) -> tuple[pd.DataFrame, set[tuple[Any, ...]]]:
-    """The table that an earlier run left at `path`, empty without one, and its values of `key`."""
-    table = Kept(path, key, **reading).table
-    return table, set(_keys(table, key))
 
 
 def keep_rows(

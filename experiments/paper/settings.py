@@ -107,17 +107,17 @@ def recipe_grids(figure: Figure, *, full: bool) -> Iterator[Mapping[str, Any]]:
 
 def sweeps_of(figure: Figure, *, full: bool) -> Iterator[Sweep]:
     """Yield the sweeps that a figure needs."""
+    sizes = FULL if full else SMALL
     if figure.of == "relu":
-        sizes = FULL if full else SMALL
-        recipe = {**sizes, "momentum": list(figure.choices)}
-        yield Sweep("relu", "relu", recipe, {"trainer": PUBLISHED, **MACHINES})
+        momenta = {**sizes, "momentum": list(figure.choices)}
+        yield Sweep("relu", "relu", momenta, {"trainer": PUBLISHED, **MACHINES})
         # Its own steps have no momentum.
         yield Sweep("relu-to-the-limit", "relu", sizes, {"trainer": "smoothed", **MACHINES})
         return
     (recipe,) = recipe_grids(figure, full=full)
     yield Sweep("gln-to-the-limit", "gln", recipe, TO_THE_LIMIT)
     shallow = {
-        **(FULL if full else SMALL),
+        **sizes,
         "hidden_units": [1, 2, 4, 8] if full else [1, 2, 4],
         "contexts": [2],
         figure.by: list(figure.choices),
