@@ -201,7 +201,7 @@ def run(
         "steps_to_half": moments["half"].step,
         "steps_to_loss": int(below[0]) if len(below) else math.nan,
         "steps_to_half_of_it": int(well_below[0]) if len(well_below) else math.nan,
-        "loss_soft": losses[-1],
+        "loss_soft": float(np.mean((outputs - y) ** 2 / 2)),
         "loss_hard": float(np.mean((hard - y) ** 2 / 2)),
         "loss_easy_half": easy_half,
         "loss_hard_half": hard_half,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from ..tables import out_file
+from ..tables import data_folder, out_file
 from .cases import peer_cases
 from .finite import LIMIT as FINITE_LIMIT
 from .finite import run_finite
@@ -46,9 +46,7 @@ def _sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
 @click.option("--growth", "table", flag_value="growth", help="Time and memory against size.")
 @click.option("--norms", "table", flag_value="norms", help="Several classes, in every norm.")
 @click.option("--finite", "table", flag_value="finite", help="Limits of weight decay.")
-@click.option(
-    "--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files."
-)  # fmt: skip
+@data_folder
 @click.option(
     "--size",
     "sizes",
