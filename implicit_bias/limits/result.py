@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar, Self, get_type_hints
 
@@ -10,15 +11,15 @@ import numpy as np
 
 from .._doors import door
 from .._saved import Kind, filled, read_saved, write_saved
-from .._shown import Shown
 from .._solve import Answer, Certificate, DenseArray, Solution, Status
+from ..quantities.said import Said, Writer
 from ..quantities.table import record_lines
 from .stored import array_device, decoded, encoded, movable, placed
 
 __all__ = ["MaxMarginResult", "ReadOnlyResult", "Result"]
 
 
-class Result(Answer, Shown):
+class Result(Answer, Said):
     """Base of every certified answer of this package, all of which are frozen dataclasses.
 
     A subclass declares its fields, `status` and `certificate` among them, and inherits the rest:
@@ -39,6 +40,8 @@ class Result(Answer, Shown):
     >>> isinstance(limit, ib.Result), limit.status is ib.Status.SOLVED, limit.require() is limit
     (True, True, True)
     """
+
+    PREDICTED: ClassVar = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the large arrays, ready for JSON (infinities and NaN stay floats)."""
@@ -123,6 +126,18 @@ class Result(Answer, Shown):
         """Return the inconsistency of a loaded result's arrays; empty without one."""
         return ""
 
+    def statuses(self, name: str) -> dict[str, Status]:
+        """Return its status."""
+        return {name: self.status}
+
+    def proofs(self, name: str) -> dict[str, Mapping[str, Any]]:
+        """Return its record, which holds the proof."""
+        return {name: self.to_dict()}
+
+    def files(self, name: str) -> dict[str, Writer]:
+        """Return the writer of its one file."""
+        return {f"{name}.safetensors": self.save}
+
     def __getstate__(self) -> dict[str, Any]:
         # By its name: formats without pickles (skops) make no members of an Enum.
         return self.__dict__ | {"status": self.status.name}
@@ -130,8 +145,9 @@ class Result(Answer, Shown):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state | {"status": Status[state["status"]]})
 
-    def _shown_rows(self) -> list[tuple[str, str]]:
-        return record_lines(self.to_dict())
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return titles and texts of the single values of its record."""
+        return [*record_lines(self.to_dict())]
 
 
 class ReadOnlyResult(Result):

@@ -11,9 +11,9 @@ from enum import Enum
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from .._doors import door
-from .._shown import Shown
 from .definition import Format, Quantity, distance_from_ideal
 from .formatting import DASH, aligned
+from .said import Said
 from .table import TABLE
 
 __all__ = ["Declared", "Measured", "derived", "part", "quantity", "side_by_side", "stacked"]
@@ -167,7 +167,7 @@ def _draft(values: Mapping[str, Any], column: str | None, *, shown: bool, record
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(quantity, part))
-class Measured(Shown):
+class Measured(Said):
     """A mixin that makes its subclasses frozen dataclasses of declared quantities.
 
     Every field is declared by `quantity` or `part`. A subclass gets `to_dict`, `rows`, `cells`,
@@ -220,7 +220,7 @@ class Measured(Shown):
             one.quantity.name: getattr(self, name)
             for name, one in self.declared.items()
             if one.quantity.type is not None
-        }
+        } | super().cells()
 
     def distances_from_ideal(self) -> dict[str, float]:
         """Measure how far quantities are from their ideal values, the largest distance first."""
@@ -231,8 +231,9 @@ class Measured(Shown):
         known = {name: far for name, far in found.items() if not math.isnan(far)}
         return dict(sorted(known.items(), key=lambda item: -item[1]))
 
-    def _shown_rows(self) -> Sequence[tuple[str, ...]]:
-        return self.rows()
+    def _places(self) -> Mapping[str, str]:
+        own = {one.quantity.name: name for name, one in self.declared.items()}
+        return own | dict(self.ROW)
 
     def __str__(self) -> str:
         return aligned(self.rows())

@@ -79,13 +79,7 @@ def supported(limit: MarginLimit) -> NDArray[np.bool_]:
 
 def training_columns(trajectory: Trajectory) -> dict[str, Any]:
     """Return the cells of a trajectory, at its end."""
-    return {
-        "n_steps": int(trajectory.step[-1]),
-        "final_loss": float(trajectory.loss[-1]),
-        "log_inverse_loss": -float(trajectory.log_loss[-1]),
-        "training_seconds": float(trajectory.seconds[-1]),
-        "smallest_margin": float(trajectory.smallest_margin[-1]),
-    }
+    return trajectory.cells()
 
 
 def over_classes(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

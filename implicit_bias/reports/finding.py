@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 from .._shown import Shown
 from .._solve import Status
 from ..drawing.figures import Panel, Row
 from ..quantities.measured import Measured
+from ..quantities.said import Side, Table, Writer
 from .verdict import Evidence, Verdict, decide
 
 __all__ = ["DIVERGED", "Assumption", "Finding", "Side", "Table", "Writer"]
 
-Writer = Callable[[Path], None]
-
 DIVERGED = "diverged"
 """The key of the finding that training diverged, whichever network it was of."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of text under column titles; the first column is the label.
-
-    `of_network` says that the last column is of a network, beside which those of others can stand.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    of_network: bool = False
-
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                raise ValueError(f"row {row} of table {self.title!r} has not {len(self.columns)}")
-
-
-@dataclass(frozen=True)
-class Side:
-    """One column of the first screen: a prediction, or a network beside it.
-
-    `values` are by the names of their quantities in `quantities.TABLE`, the important ones first;
-    texts stand for themselves. A prediction has the ideal value of what it has none of.
-    """
-
-    name: str
-    values: Mapping[str, Any]
-    predicted: bool = False
 
 
 @dataclass(frozen=True)

@@ -310,13 +310,7 @@ def gating_file(gating: Any) -> Finding:
 
 def network_record(trajectory: Trajectory) -> dict[str, Any]:
     """Return the outcome of training, for the record."""
-    return {
-        "steps": int(trajectory.step[-1]),
-        "loss": float(trajectory.loss[-1]),
-        "log_loss": float(trajectory.log_loss[-1]),
-        "seconds": float(trajectory.seconds[-1]),
-        "finished": trajectory.finished,
-    }
+    return trajectory.record()
 
 
 def shortfall(trajectory: Trajectory, name: str = "the network") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import write_atomically
 from .._names import name_of
 from .._saved import Kind, write_saved
 from ..training.settings import TrainingSettings
@@ -29,7 +27,7 @@ ARRAYS = Kind("arrays", "a run", "run it again")
 
 def write_frame(trajectory: Trajectory) -> Writer:
     """Return a writer of the trajectory's scalar columns as Parquet."""
-    return partial(_write_frame, trajectory)
+    return trajectory.files("")[".parquet"]
 
 
 def write_weights(network: torch.nn.Module) -> Writer:
@@ -55,12 +53,6 @@ def write_path(trajectory: Trajectory, settings: TrainingSettings) -> Writer:
             "loss": trajectory.loss,
         }
     )
-
-
-def _write_frame(trajectory: Trajectory, path: Path) -> None:
-    content = io.BytesIO()
-    trajectory.to_frame().to_parquet(content, index=False)
-    write_atomically(path, content.getvalue())
 
 
 def _write_weights(network: torch.nn.Module, path: Path) -> None:

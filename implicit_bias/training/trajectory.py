@@ -1,8 +1,10 @@
 """The course of a training run, as arrays with one entry a checkpoint."""
 
+import io
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,9 +12,11 @@ from numpy.typing import NDArray
 
 from .._doors import door, result
 from .._extras import naming_extras
+from .._files import write_atomically
 from .._pictures import draw
 from .._saved import Kind, filled, read_saved, write_saved
 from .._shown import html_table
+from ..quantities.said import Said, Writer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +32,7 @@ _OBSERVED = "observed."
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectory:
+class Trajectory(Said):
     """The course of a training run: read-only float64 arrays with one entry a checkpoint.
 
     Attributes
@@ -108,6 +112,35 @@ class Trajectory:
         arrays = {name: getattr(self, name).tolist() for name in self._array_names()}
         observed = {name: array.tolist() for name, array in self.observed.items()}
         return arrays | {"finished": self.finished, "observed": observed}
+
+    def record(self) -> dict[str, Any]:
+        """Return the outcome of training."""
+        return {
+            "steps": int(self.step[-1]),
+            "loss": float(self.loss[-1]),
+            "log_loss": float(self.log_loss[-1]),
+            "seconds": float(self.seconds[-1]),
+            "finished": self.finished,
+        }
+
+    def cells(self) -> dict[str, Any]:
+        """Return the values of the run's row, at its end."""
+        return {
+            "n_steps": int(self.step[-1]),
+            "final_loss": float(self.loss[-1]),
+            "log_inverse_loss": -float(self.log_loss[-1]),
+            "training_seconds": float(self.seconds[-1]),
+            "smallest_margin": float(self.smallest_margin[-1]),
+        }
+
+    def files(self, name: str) -> dict[str, Writer]:
+        """Return the writer of its scalar columns, as Parquet."""
+        return {f"{name}.parquet": self._write_frame}
+
+    def _write_frame(self, path: Path) -> None:
+        content = io.BytesIO()
+        self.to_frame().to_parquet(content, index=False)
+        write_atomically(path, content.getvalue())
 
     @door()
     def quantity(self, name: str) -> Array:
