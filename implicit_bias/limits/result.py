@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
+from operator import attrgetter
 from typing import Any, ClassVar, Self, get_type_hints
 
 import numpy as np
@@ -13,7 +14,7 @@ from .._doors import door
 from .._saved import Kind, filled, read_saved, write_saved
 from .._solve import Answer, Certificate, DenseArray, Solution, Status
 from ..quantities.said import Said, Writer
-from ..quantities.table import record_lines
+from ..quantities.table import lines, record_lines
 from .stored import array_device, decoded, encoded, movable, placed
 
 __all__ = ["MaxMarginResult", "ReadOnlyResult", "Result"]
@@ -29,6 +30,8 @@ class Result(Answer, Said):
 
     Attributes
     ----------
+    LINES : tuple of str
+        Quantities of its table, named as those of `SCREEN`.
     status : Status
         What the certificate proves; `advice` says it in a sentence, with the way out.
     certificate : dataclass of floats
@@ -42,6 +45,7 @@ class Result(Answer, Said):
     """
 
     PREDICTED: ClassVar = True
+    LINES: ClassVar[tuple[str, ...]] = ("status",)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the large arrays, ready for JSON (infinities and NaN stay floats)."""
@@ -146,8 +150,13 @@ class Result(Answer, Said):
         self.__dict__.update(state | {"status": Status[state["status"]]})
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return titles and texts of the single values of its record."""
-        return [*record_lines(self.to_dict())]
+        """Return titles and texts of the quantities of `LINES`, those that it has."""
+        places = self._places()
+        known = {name: attrgetter(places.get(name, name))(self) for name in self.LINES}
+        return lines(known | {"status": self.status.name}, *self.LINES)
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return record_lines(self.to_dict())
 
 
 class ReadOnlyResult(Result):

@@ -7,7 +7,7 @@ model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -99,14 +99,14 @@ class Said(Shown):
         """Return the lines of its table, each with a text under every head."""
         return []
 
-    def _shown_rows(self) -> list[tuple[str, ...]]:
+    def _shown_rows(self) -> Sequence[tuple[str, ...]]:
         return self.rows()
 
     def cells(self) -> dict[str, Any]:
         """Return the values of the run's row, by their columns."""
         return {column: attrgetter(path)(self) for column, path in self.ROW.items()}
 
-    def on_screen(self) -> dict[str, Any]:
+    def screen(self) -> dict[str, Any]:
         """Return what the first screen shows of it, by the names of quantities; no None."""
         places = self._places()
         found = {name: attrgetter(places.get(name, name))(self) for name in self.SCREEN}
@@ -114,7 +114,7 @@ class Said(Shown):
 
     def sides(self, name: str) -> tuple[Side, ...]:
         """Return its columns of the first screen."""
-        return (Side(name, self.on_screen(), self.PREDICTED),) if self.SCREEN else ()
+        return (Side(name, self.screen(), self.PREDICTED),) if self.SCREEN else ()
 
     def tables(self) -> tuple[Table, ...]:
         """Return its tables."""
