@@ -102,7 +102,7 @@ PROMISED = MappingProxyType(
         "class:PartlyTrained": ".models.relu.freezing:PartlyTrained",
         "class:FrozenComparison": ".models.relu.comparison:FrozenComparison",
         "class:NeuronComparison": ".models.relu.neurons_comparison:NeuronComparison",
-        "class:Assumption": ".reports.finding:Assumption",
+        "class:Assumption": ".quantities.assumptions:Assumption",
         "class:Table": ".quantities.said:Table",
         "class:OwnNetwork": ".diagnosis.state:OwnNetwork",
         "class:GroupDegree": ".recognition.homogeneity:GroupDegree",

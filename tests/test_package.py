@@ -314,8 +314,9 @@ def test_the_table_of_models_knows_no_data_and_no_report() -> None:
         name = left.pop()
         seen.add(name)
         left |= named_modules(paths[name], typing_only=True) - seen
-    assert seen == {"runs.model", "runs.premises", "options.fields", "options.resolve",
-                    "options.values", "data.names", "training.catalogue", "_words"}  # fmt: skip
+    assert seen == {"runs.model", "quantities.assumptions", "quantities.premises",
+                    "options.fields", "options.resolve", "options.values",
+                    "data.names", "training.catalogue", "_words"}  # fmt: skip
 
 
 def test_a_formulation_knows_no_network_and_a_network_no_limit() -> None:

@@ -17,12 +17,24 @@ from ..limits.limit import Limit
 from ..measures.extrapolation import extrapolate, inverse_log_loss
 from ..measures.scalars import DUAL_SLACK
 from ..measures.unit_growth import unit_growth
+from ..quantities.assumptions import Assumption, Premise
 from ..quantities.formatting import DASH
+from ..quantities.premises import (
+    DUAL_NORMS,
+    FULL_BATCHES,
+    GATES,
+    HOMOGENEOUS,
+    LINEAR_METHODS,
+    LOSS,
+    LOSS_TO_0,
+    METHOD,
+    SEPARABLE,
+    SEPARATES,
+)
 from ..quantities.table import lines
 from ..recognition.structure import Form, Structure
-from ..reports.finding import Assumption, Finding, Side, Table
+from ..reports.finding import Finding, Side, Table
 from ..reports.findings import dual_condition, solved
-from ..runs.premises import Premise
 from ..runs.prospects import heading_finding
 from ..runs.unit_changes import growth_finding
 from ..training.objectives import log_mean_loss
@@ -55,19 +67,18 @@ def form_finding(structure: Structure) -> Finding:
         size = " x ".join(map(str, group.shape)) or "1"
         rows.append((group.name, size, degree, _in_words(structure, group.name)))
     rows += [(name, DASH, DASH, "hard gates: no gradient moves it") for name in structure.still]
-    homogeneous = Assumption(
-        "the network is homogeneous in its trained weights (measured: "
+    homogeneous = HOMOGENEOUS.found(
+        said="the network is homogeneous in its trained weights (measured: "
         f"{form_in_words(structure)}, to {scaling.error:.1g})",
-        scaling.whole_degree is not None,
-        "homogeneous",
-        f"measured to {scaling.error:.0e}" if scaling.degree is not None else "measured",
+        holds=scaling.whole_degree is not None,
+        how=f"measured to {scaling.error:.0e}" if scaling.degree is not None else "measured",
     )
     assumptions = [homogeneous]
     if scaling.whole_degree is not None:
         moved = ", ".join((*shape.piecewise, *shape.others))
         how = f"measured: {moved} does" if moved else "measured"
-        text = f"no trained weight moves a gate ({how})"
-        assumptions.append(Assumption(text, shape.gates_are_fixed, "fixed gates", "measured"))
+        said = f"no trained weight moves a gate ({how})"
+        assumptions.append(GATES.found(said=said, holds=shape.gates_are_fixed, how="measured"))
     if scaling.exponents:
         powers = ", ".join(f"{name}: {power:g}" for name, power in scaling.exponents.items())
         text = f"quasi-homogeneous, parameters scaled by a to these powers, {powers} (measured)"
@@ -145,21 +156,13 @@ def network_finding(
     log_loss = float(log_mean_loss(torch.tensor(found.margins), loss))
     separates = state.smallest_margin > 0
     assumptions = [
-        Assumption(
-            "the network separates its training data (measured)", separates, "separates", "measured"
+        SEPARATES.found(said="the network separates its training data (measured)", holds=separates),
+        LOSS.found(
+            said=f"the loss is exponential-like: {loss}, as it was said to be",
+            holds=True,
+            how="as was said",
         ),
-        Assumption(
-            f"the loss is exponential-like: {loss}, as it was said to be",
-            True,
-            "exponential-like loss",
-            "as was said",
-        ),
-        Assumption(
-            f"the loss tends to 0: log(1/loss) is {-log_loss:.3g} now",
-            None,
-            "loss to 0",
-            "cannot be checked",
-        ),
+        LOSS_TO_0.found(said=f"{LOSS_TO_0.text}: log(1/loss) is {-log_loss:.3g} now"),
         *_open_premises(THEORIES[structure.form].assumes),
     ]
     if state.n_units > 1 and not math.isnan(state.largest_dual_norm):
@@ -196,19 +199,18 @@ def network_finding(
 
 
 # Premises that have an assumption of their own, in the words of what was found.
-STATED = ("separable", "homogeneous", "fixed gates", "exponential-like loss", "loss to 0",
-          "dual norms at most 1")  # fmt: skip
+STATED = (SEPARABLE, HOMOGENEOUS, GATES, LOSS, LOSS_TO_0, DUAL_NORMS)
 # Those about steps; the others are about what they converge to.
-OF_STEPS = ("gradient flow", "step rule and size", "full batches")
+OF_STEPS = (METHOD, LINEAR_METHODS, FULL_BATCHES)
 
 
 def _open_premises(premises: Sequence[Premise]) -> list[Assumption]:
     """Return what a theorem assumes of training, which weights alone do not tell."""
     found = []
     for one in premises:
-        if one.name in OF_STEPS:
+        if one in OF_STEPS:
             found.append(Assumption(one.text, None, "how it was trained", "not known here"))
-        elif one.name not in STATED:
+        elif one not in STATED:
             found.append(Assumption(one.text, None, "convergence", "cannot be checked"))
     return found
 

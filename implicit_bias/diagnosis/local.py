@@ -16,13 +16,14 @@ from ..local_limits.limit import LocalLimit
 from ..local_limits.search import local_limit
 from ..measures.bounded_value import BoundedValue
 from ..networks.relu import ReLU
+from ..quantities.assumptions import Assumption
 from ..quantities.formatting import number
 from ..quantities.table import TABLE
 from ..recognition.structure import Form, Structure
 from ..relu_limits.limit import ReLULocalLimit
 from ..relu_limits.search import relu_local_limit
 from ..reports.bounds import bound_evidence, local_evidence
-from ..reports.finding import Assumption, Finding, Side, Table
+from ..reports.finding import Finding, Side, Table
 from ..reports.verdict import OPTIMA, WITHIN, Evidence
 from .optimum import Optimum, quadratic_bound
 from .state import MeasuredNetwork, recognised_network

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from ..recognition.structure import Form, Structure
-from ..runs.premises import (
+from ..quantities.assumptions import Premise
+from ..quantities.premises import (
     FULL_BATCHES,
     LINEAR_METHODS,
     LOSS,
     LOSS_TO_0,
     METHOD,
     PROPOSITION_B8,
-    Premise,
 )
+from ..recognition.structure import Form, Structure
 
 __all__ = ["THEORIES", "Says", "Theory", "form_in_words"]
 

@@ -13,6 +13,7 @@ from .._saved import filled as filled
 from .._saved import kind_of as kind_of
 from .._saved import read_saved as read_saved
 from .._saved import write_saved as write_saved
+from ..quantities.assumptions import Assumption as Assumption
 from .bounds import LASSO as LASSO
 from .bounds import LOCAL as LOCAL
 from .bounds import comparison_finding as comparison_finding
@@ -20,7 +21,6 @@ from .bounds import strict_local_optimum as strict_local_optimum
 from .encoding import Decoder as Decoder
 from .encoding import Encoder as Encoder
 from .encoding import NotSavable as NotSavable
-from .finding import Assumption as Assumption
 from .finding import Finding as Finding
 from .finding import Side as Side
 from .finding import Table as Table

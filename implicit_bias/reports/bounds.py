@@ -11,9 +11,11 @@ from ..limits.path_limit import PathLimit
 from ..local_limits.limit import LocalLimit
 from ..measures.bounded_value import BoundedComparison, BoundedValue
 from ..measures.classifiers import ClassifierComparison, classifier_rows
+from ..quantities.assumptions import Assumption
 from ..quantities.formatting import DASH, number
+from ..quantities.premises import LOCAL_OPTIMUM
 from ..quantities.table import lines
-from .finding import Assumption, Finding, Side, Table
+from .finding import Finding, Side, Table
 from .findings import solved
 from .verdict import Evidence, decide
 
@@ -241,10 +243,8 @@ def strict_local_optimum(local: LocalLimit | None) -> Assumption:
     """
     why = f"; {local.reason}" if local is not None and local.reason else ""
     known = {Status.LOCAL_OPTIMUM: True, Status.SADDLE: False}
-    return Assumption(
-        "the point next to the network is a strict local optimum, up to rotations of units "
-        f"(certified in floating point){why}",
-        None if local is None else known.get(local.status),
-        "strict local optimum",
-        "proved in floating point" if local is not None and local.status in known else "",
+    return LOCAL_OPTIMUM.found(
+        why=why,
+        holds=None if local is None else known.get(local.status),
+        how="proved in floating point" if local is not None and local.status in known else "",
     )

@@ -11,17 +11,18 @@ from ..drawing.classes import class_row
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
 from ..measures.labels import COLUMNS, MulticlassComparison
+from ..quantities.assumptions import Assumption
 from ..quantities.formatting import number
+from ..quantities.premises import LOSS_TO_0, MARGINS, SEPARABLE
 from ..quantities.table import stacked
 from ..training.trajectory import Trajectory
 from .columns import limit_columns, n_support, over_classes, training_columns
-from .finding import Assumption, Finding, Side, Table
+from .finding import Finding, Side, Table
 from .findings import (
     dual_condition,
     evidence,
     network_record,
     of_screen,
-    positive_margins,
     shortfall,
 )
 from .verdict import Verdict, decide, nearest_first
@@ -193,13 +194,11 @@ def _assumptions(done: Progressed) -> tuple[Assumption, ...]:
         str(label) for label, limit in done.limits.items() if limit.status is Status.NOT_SEPARABLE
     ]
     separable = all(limit.certificate.proves_separability() for limit in done.limits.values())
-    found = Assumption(
-        f"class {', '.join(inseparable)} can be separated from the rest in these gates"
+    found = SEPARABLE.found(
+        said=f"class {', '.join(inseparable)} can be separated from the rest in these gates"
         if inseparable
         else "every class can be separated from the rest in these gates (certified)",
-        False if inseparable else separable or None,
-        "separable",
-        "proved",
+        holds=False if inseparable else separable or None,
     )
     return (found, *_of_training(done)) if done.trained else (found,)
 
@@ -210,13 +209,10 @@ def _of_training(done: Progressed) -> tuple[Assumption, ...]:
     least = min(-float(one.log_loss[-1]) for one in ends)
     holds = {one.comparison.dual_condition for one in done.trained.values()}
     return (
-        Assumption(
-            f"the losses tend to 0: log(1/loss) is at least {least:.3g} at the end",
-            None,
-            "loss to 0",
-            "cannot be checked",
+        LOSS_TO_0.found(
+            said=f"the losses tend to 0: log(1/loss) is at least {least:.3g} at the end"
         ),
-        positive_margins(min(float(one.smallest_margin[-1]) for one in ends)),
+        MARGINS.found(smallest=min(float(one.smallest_margin[-1]) for one in ends)),
         dual_condition(
             False if False in holds else None if None in holds else True,
             max(one.comparison.largest_dual_norm for one in done.trained.values()),

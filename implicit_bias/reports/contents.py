@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .._solve import Status, worst_status
 from ..drawing.figures import Panel, Row, compose, panel_rows
+from ..quantities.assumptions import Assumption
 from .columns import heading_columns
-from .finding import DIVERGED, Assumption, Finding, Table, Writer
+from .finding import DIVERGED, Finding, Table, Writer
 from .heading import Heading
 from .row import make_row
 from .side_by_side import joined

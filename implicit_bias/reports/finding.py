@@ -9,39 +9,15 @@ from typing import Any, Self
 from .._shown import Shown
 from .._solve import Status
 from ..drawing.figures import Panel, Row
+from ..quantities.assumptions import Assumption
 from ..quantities.measured import Measured
 from ..quantities.said import Side, Table, Writer
 from .verdict import Evidence, Verdict, decide
 
-__all__ = ["DIVERGED", "Assumption", "Finding", "Side", "Table", "Writer"]
+__all__ = ["DIVERGED", "Finding", "Side", "Table", "Writer"]
 
 DIVERGED = "diverged"
 """The key of the finding that training diverged, whichever network it was of."""
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """One assumption of a theorem and whether it holds in this run; None where unknown.
-
-    `name` is what the first screen calls it, and `how` says how it is known, or for None why not.
-    """
-
-    text: str
-    holds: bool | None
-    name: str = ""
-    how: str = ""
-
-    @property
-    def mark(self) -> str:
-        """Whether it holds, in words."""
-        if self.holds is None:
-            return self.how or "not checked"
-        if not self.holds:
-            return "DOES NOT HOLD"
-        return f"holds ({self.how})" if self.how else "holds"
-
-    def __str__(self) -> str:
-        return f"{self.text}: {self.mark}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,11 +13,13 @@ from .._solve import Status, to_numpy
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
 from ..limits.multiclass import MarginLimit
+from ..quantities.assumptions import Assumption
 from ..quantities.formatting import loss_in_words
+from ..quantities.premises import DUAL_NORMS, LOSS_TO_0, MARGINS, SEPARABLE, SPAN, START
 from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
 from .columns import limit_columns, n_support, supported, training_columns
-from .finding import Assumption, Finding, Side, Table, Writer
+from .finding import Finding, Side, Table, Writer
 from .verdict import Evidence
 from .writers import write_frame, write_weights
 
@@ -36,7 +38,6 @@ __all__ = [
     "loss_vanishes",
     "network_record",
     "of_screen",
-    "positive_margins",
     "separable_assumptions",
     "shortfall",
     "solved",
@@ -82,11 +83,9 @@ def solved(limit: MarginLimit, name: str) -> Finding:
         record={"limit": record},
         tables=(Table("prediction", ("", name), rows),),
         assumptions=(
-            Assumption(
-                "the data are separable in these gates (certified)",
-                False if limit.status is Status.NOT_SEPARABLE else separable,
-                "separable",
-                "proved",
+            SEPARABLE.found(
+                said="the data are separable in these gates (certified)",
+                holds=False if limit.status is Status.NOT_SEPARABLE else separable,
             ),
         ),
         row=cells,
@@ -214,51 +213,7 @@ def evidence(
 
 def loss_vanishes(trajectory: Trajectory) -> Assumption:
     """Return the assumption that the loss tends to 0, with how far it came."""
-    reached = -float(trajectory.log_loss[-1])
-    return Assumption(
-        f"the loss tends to 0: log(1/loss) is {reached:.3g} at the end",
-        None,
-        "loss to 0",
-        "cannot be checked",
-    )
-
-
-def positive_margins(smallest: float) -> Assumption:
-    """Return the assumption that limits have positive margins, by that of the last weights."""
-    return Assumption(
-        "the limit direction has a positive margin on every sample: the last weights have "
-        f"{smallest:.3g} at least",
-        smallest > 0,
-        "positive limit margins",
-        "measured",
-    )
-
-
-def start_below_zero_weights(trajectory: Trajectory, loss: str, n_others: int = 1) -> Assumption:
-    """Return the assumption that training began below the loss of weights of 0.
-
-    `n_others` are the classes beside a sample's own.
-    """
-    begins, at_zero = float(trajectory.log_loss[0]), LOG_LOSS_AT_0[loss](n_others)
-    return Assumption(
-        "the start has no larger loss than weights of 0: "
-        f"{math.exp(begins):.6g} beside {math.exp(at_zero):.6g}",
-        begins <= at_zero,
-        "a start below the loss of zero weights",
-        "measured",
-    )
-
-
-def support_spans(limit: MarginLimit, X: Any) -> Assumption:
-    """Return the assumption that the support vectors span what the samples span."""
-    X = to_numpy(X)
-    rank, of = (int(np.linalg.matrix_rank(part)) for part in (X[supported(limit)], X))
-    return Assumption(
-        f"support vectors span the samples: {rank} of {of} dimensions",
-        rank == of,
-        "support vectors span",
-        "measured",
-    )
+    return LOSS_TO_0.found(reached=-float(trajectory.log_loss[-1]))
 
 
 def separable_assumptions(
@@ -269,15 +224,16 @@ def separable_assumptions(
     Theorems have some of them each, as their models declare.
     """
     n_others = 1 if np.ndim(train.y) == 1 else train.y.shape[1] - 1
+    begins, at_zero = float(trajectory.log_loss[0]), LOG_LOSS_AT_0[loss](n_others)
+    X = to_numpy(train.X)
+    rank, of = (int(np.linalg.matrix_rank(part)) for part in (X[supported(limit)], X))
     return (
-        Assumption(
-            "the data are separable by such a network (certified)", True, "separable", "proved"
-        ),
+        SEPARABLE.found(said="the data are separable by such a network (certified)", holds=True),
         loss_vanishes(trajectory),
-        positive_margins(float(trajectory.smallest_margin[-1])),
+        MARGINS.found(smallest=float(trajectory.smallest_margin[-1])),
         dual_condition(comparison.dual_condition, comparison.largest_dual_norm),
-        start_below_zero_weights(trajectory, loss, n_others),
-        support_spans(limit, train.X),
+        START.found(holds=begins <= at_zero, begins=math.exp(begins), at_zero=math.exp(at_zero)),
+        SPAN.found(rank=rank, of=of),
     )
 
 
@@ -290,12 +246,13 @@ def dual_condition(holds: bool | None, largest: float) -> Assumption:
     largest : float
         Largest dual norm of a unit; NaN where it is not known.
     """
-    text = "every unit of the network has a dual norm of at most 1, to a hundredth"
-    how = "not known" if holds is None else "measured"
-    if not math.isnan(largest):
-        text += f" (the largest is {largest:.4g})"
-        how = "undecided" if holds is None else f"measured: {largest:.4g}"
-    return Assumption(text, holds, "dual norms at most 1", how)
+    if math.isnan(largest):
+        return DUAL_NORMS.found(holds=holds, how="not known" if holds is None else "measured")
+    return DUAL_NORMS.found(
+        said=f"{DUAL_NORMS.said} (the largest is {largest:.4g})",
+        holds=holds,
+        how="undecided" if holds is None else f"measured: {largest:.4g}",
+    )
 
 
 def gating_file(gating: Any) -> Finding:

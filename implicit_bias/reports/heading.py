@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._shown import Shown
-from .finding import Assumption
+from ..quantities.assumptions import Assumption
 
 __all__ = ["Heading"]
 

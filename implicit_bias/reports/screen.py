@@ -6,11 +6,12 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ..quantities.assumptions import Assumption
 from ..quantities.definition import Quantity
 from ..quantities.formatting import DASH, aligned
 from ..quantities.table import TABLE
 from .contents import Contents
-from .finding import Assumption, Side
+from .finding import Side
 from .side_by_side import in_order
 from .verdict import Verdict
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .finding import Assumption, Finding, Side, Table
+from ..quantities.assumptions import Assumption
+from .finding import Finding, Side, Table
 
 __all__ = ["in_order", "joined", "side_by_side"]
 

@@ -1,11 +1,11 @@
 """Names of `implicit_bias.runs`, with the modules that they are loaded from."""
 
 from ..limits.optimiser_norms import INDUCED as INDUCED
+from ..quantities.assumptions import KNOWN as KNOWN
+from ..quantities.assumptions import Premise as Premise
 from .gathering import gather as gather
 from .label_agreement import agreement_ahead as agreement_ahead
 from .model import Holds as Holds
-from .premises import KNOWN as KNOWN
-from .premises import Premise as Premise
 from .progress import Lines as Lines
 from .progress import Progress as Progress
 from .seeds import Seeds as Seeds

@@ -13,10 +13,11 @@ from ..finite_limits.limit import FitLimit
 from ..finite_limits.program import WeightDecay
 from ..limits.architecture import Architecture
 from ..limits.optimiser_norms import INDUCED, Form, LayerNorms
+from ..quantities.assumptions import Premise
+from ..quantities.premises import FULL_BATCHES, GATES
 from ..training.catalogue import get_trainer
-from .premises import FULL_BATCHES, GATES, Premise
 
-__all__ = ["DecayProgram", "decay_program"]
+__all__ = ["ENDED", "DecayProgram", "decay_program"]
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ class DecayProgram:
 ENDED = Premise(
     name="no saddle",
     text="training ends at no strict saddle: dead units have a dual norm of at most the penalty",
+    said="training ends at no strict saddle: dead units have dual norms of at most the penalty",
+    holds=lambda largest: largest <= 1.01,
     known="measured",
 )
 CONVERGES = Premise(

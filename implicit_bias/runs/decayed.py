@@ -14,16 +14,17 @@ from .._solve import MaxMarginProgram, Status, to_numpy
 from ..drawing.figures import Panel
 from ..finite_limits.limit import FitLimit
 from ..limits.limit import Limit
+from ..quantities.assumptions import Assumption
 from ..quantities.table import lines
-from ..reports.finding import Assumption, Finding, Side, Table
+from ..reports.finding import Finding, Side, Table
 from ..reports.findings import divergence, gating_file, trained
 from ..reports.report import Report
 from ..reports.verdict import Evidence
-from .decay_programs import DecayProgram, decay_program
+from .decay_programs import ENDED, DecayProgram, decay_program
 from .gathering import gather
 from .parts import Parts
 from .programs import RunPrograms, stated
-from .setup import SampleSetup, data_record, declared_assumption
+from .setup import SampleSetup, data_record
 
 if TYPE_CHECKING:
     from .decay_comparison import DecayComparison
@@ -75,7 +76,7 @@ def run_decayed(setup: SampleSetup, parts: Parts) -> Report:
     heading = replace(
         heading,
         program=finite.text,
-        assumptions=tuple(declared_assumption(one, setup.options) for one in finite.premises),
+        assumptions=tuple(one.declared(setup.options) for one in finite.premises),
     )
     return gather(heading, _find(setup, parts, finite, margin, run), setup.folder)
 
@@ -197,7 +198,8 @@ def _measured(
         return ()
     X, y, gates = setup.train
     if finite.norm != "units":
-        return (Assumption("training ends at no strict saddle", True, "no saddle", "one unit"),)
+        one = ENDED.found(said="training ends at no strict saddle", largest=0.0, how="one unit")
+        return (one,)
     from ..finite_limits.problem import FitProblem
 
     problem = FitProblem.checked(X, y, gates, limit.loss, limit.n_contexts)
@@ -206,9 +208,8 @@ def _measured(
     sizes = problem.unit_norms(problem.adjoint(r)) / limit.penalty
     dead = problem.unit_norms(zeta) <= 1e-6 * problem.unit_norms(zeta).max(initial=0.0)
     largest = float(np.max(sizes[dead], initial=0.0))
-    text = "training ends at no strict saddle: dead units have dual norms of at most the penalty"
     how = f"measured: {largest:.4g} of it" if dead.any() else "measured: no unit is dead"
-    return (Assumption(text, largest <= 1.01, "no saddle", how),)
+    return (ENDED.found(largest=largest, how=how),)
 
 
 def _solved(limit: FitLimit, name: str) -> Finding:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from ..options.resolve import OptionTable
-from .premises import Premise
+from ..quantities.assumptions import Premise
 
 __all__ = ["Holds", "Model", "imported"]
 

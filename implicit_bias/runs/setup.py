@@ -17,12 +17,11 @@ from ..data.labelled import ClassDataset
 from ..data.sample import Sample
 from ..options.fields import Options
 from ..options.resolve import each_trainer
-from ..reports.finding import Assumption, Finding
+from ..reports.finding import Finding
 from ..reports.heading import Heading
 from ..training.settings import Phases, TrainingSettings
 from .folder import RunFolder
 from .model import Model
-from .premises import Premise
 from .progress import Progress
 from .seeds import Seeds
 from .user_data import UserData, gates_of, load_chosen
@@ -36,7 +35,6 @@ __all__ = [
     "SampleSetup",
     "Setup",
     "data_record",
-    "declared_assumption",
     "prepare",
     "schedule_of",
     "start",
@@ -126,7 +124,7 @@ class Setup:
             title=title,
             source=source,
             assumptions=tuple(
-                declared_assumption(one, self.options) for one in self.model.premises(self.options)
+                one.declared(self.options) for one in self.model.premises(self.options)
             ),
             record={"model": self.model.name, "theorem": theorem}
             | _provenance(self.options)
@@ -305,14 +303,3 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def declared_assumption(premise: Premise, options: Any) -> Assumption:
-    """Return what options alone tell of an assumption."""
-    broken = premise.broken_by(options)
-    if broken:
-        return Assumption(f"{premise.text} (here {broken})", False, premise.name, broken)
-    if premise.known == "by construction":
-        return Assumption(premise.text, True, premise.name, premise.known)
-    how = premise.known if premise.known == "cannot be checked" else f"not {premise.known} yet"
-    return Assumption(premise.text, None, premise.name, how)

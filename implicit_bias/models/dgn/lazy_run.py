@@ -16,7 +16,7 @@ from ...kernels.margin import KernelLimit, KernelSVM, solve_kernel_svm
 from ...kernels.regression import KernelLeastSquares, KernelRegression, kernel_regression
 from ...kernels.tangent import empirical_ntk
 from ...networks.linearised import ScaledNetwork
-from ...reports.finding import Assumption, Finding, Side
+from ...reports.finding import Finding, Side
 from ...reports.findings import network_record, shortfall, trained
 from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_arrays, write_frame, write_weights
@@ -34,6 +34,7 @@ from .lazy_comparison import (
     regression_table,
     scales_table,
 )
+from .model import FULL_RANK, TO_INFINITY
 from .parts import held_out_of, make_network, network_name
 
 if TYPE_CHECKING:
@@ -122,17 +123,7 @@ def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
         record={"limit": record, "kernel_svm": proof},
         tables=(regression_table(regression, proof),),
         files={"limit.safetensors": write_arrays(arrays)},
-        assumptions=(
-            Assumption(
-                "the tangent kernel has full rank", regression.rank == n, "kernel of full rank"
-            ),
-            Assumption(
-                "alpha tends to infinity: see the exponents of the scales",
-                None,
-                "alpha to infinity",
-                "cannot be checked",
-            ),
-        ),
+        assumptions=(FULL_RANK.found(holds=regression.rank == n), TO_INFINITY.found()),
         statuses={"hard-margin SVM of the tangent kernel": svm.status},
         certificates={"kernel SVM": proof},
         objects={"limit": regression, "kernel_svm": svm},

@@ -13,8 +13,8 @@ from ...options.fields import (
     UnitOptions,
     option,
 )
-from ...runs.model import Holds, Model
-from ...runs.premises import (
+from ...quantities.assumptions import Premise
+from ...quantities.premises import (
     FULL_BATCHES,
     GATES,
     HOMOGENEOUS,
@@ -23,8 +23,8 @@ from ...runs.premises import (
     LOSS_TO_0,
     METHOD,
     SEPARABLE,
-    Premise,
 )
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS", "DGNOptions"]
 
@@ -66,36 +66,46 @@ class DGNOptions(TrainerOptions, SolverOptions, UnitOptions, ImageOptions):
 
 LAZY = {"regime": ("lazy",)}
 RICH = {"regime": ("rich",)}
+ATTAINED = Premise(
+    name="bound attained",
+    text="a network attains the bound: only then is it the least value of all",
+    said="a network attains the bound, so that it is the least value of all (the bound is the "
+    "limit only there)",
+    known="proved",
+    where=RICH,
+)
+FULL_RANK = Premise(
+    name="kernel of full rank",
+    text="the tangent kernel of the start has full rank",
+    said="the tangent kernel has full rank",
+    how="",
+    known="measured",
+    where=LAZY,
+)
+TO_INFINITY = Premise(
+    name="alpha to infinity",
+    text="the output scale alpha tends to infinity",
+    said="alpha tends to infinity: see the exponents of the scales",
+    known="cannot be checked",
+    where=LAZY,
+)
+GATES_SEPARATE = Premise(
+    name="gates' network separates",
+    text="the network that learned the gates separates the training data",
+    how="",
+    known="measured",
+    where={"gating": ("learned",)},
+)
 ASSUMED = (
     *(replace(one, where=RICH) for one in (SEPARABLE, HOMOGENEOUS, LOSS, LOSS_TO_0)),
     GATES,
     METHOD,
     FULL_BATCHES,
-    Premise(
-        name="bound attained",
-        text="a network attains the bound: only then is it the least value of all",
-        known="proved",
-        where=RICH,
-    ),
+    ATTAINED,
     replace(LOCAL_OPTIMUM, where=RICH),
-    Premise(
-        name="kernel of full rank",
-        text="the tangent kernel of the start has full rank",
-        known="measured",
-        where=LAZY,
-    ),
-    Premise(
-        name="alpha to infinity",
-        text="the output scale alpha tends to infinity",
-        known="cannot be checked",
-        where=LAZY,
-    ),
-    Premise(
-        name="gates' network separates",
-        text="the network that learned the gates separates the training data",
-        known="measured",
-        where={"gating": ("learned",)},
-    ),
+    FULL_RANK,
+    TO_INFINITY,
+    GATES_SEPARATE,
 )
 MODELS = (
     Model(

@@ -29,7 +29,7 @@ from ...reports.bounds import (
     local_evidence,
     strict_local_optimum,
 )
-from ...reports.finding import Assumption, Finding
+from ...reports.finding import Finding
 from ...reports.findings import (
     divergence,
     loss_vanishes,
@@ -43,6 +43,7 @@ from ...runs.programs import StatedProgram, stated
 from ...runs.setup import SampleSetup
 from ...runs.starts import Start, start_files, train_starts
 from .figure import rich_panels
+from .model import ATTAINED
 from .parts import held_out_of, make_network, network_name, widths_of
 from .rich_comparison import (
     ValueObserver,
@@ -142,12 +143,9 @@ def _compared(
         known,
         assumptions=(
             *known.assumptions,
-            Assumption(
-                "a network attains the bound, so that it is the least value of all (the bound is "
-                "the limit only there)",
-                True if bound.is_tight() else None,
-                "bound attained",
-                "proved" if bound.is_tight() else "not known",
+            ATTAINED.found(
+                holds=True if bound.is_tight() else None,
+                how="proved" if bound.is_tight() else "not known",
             ),
             strict_local_optimum(value.local),
             loss_vanishes(first.trajectory),

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from ...data.sample import Sample
 from ...measures.scalars import scores
-from ...reports.finding import Assumption, Finding
+from ...quantities.assumptions import Assumption
+from ...reports.finding import Finding
 from ...reports.findings import gating_file
 from ...reports.report import Report
 from ...runs.gathering import gather
@@ -18,6 +19,7 @@ from ...runs.programs import RunPrograms
 from ...runs.setup import SampleSetup, Setup, data_record, prepare
 from ...training.trainers import check_trainer
 from .lazy_run import LAZY, find_lazy, lazy_programs
+from .model import GATES_SEPARATE
 from .parts import gated, gates_network, make_network, network_name, resolved, train_gates
 from .rich_run import find_rich, rich_programs
 
@@ -81,8 +83,7 @@ def _find(setup: SampleSetup) -> Iterator[Finding]:
     if setup.options.gating == "learned" and relu is not None:
         X, y = setup.train.X, setup.train.y
         separates = bool((y * scores(relu, Sample(X, y, None))).min() > 0)
-        learned = "the network that learned the gates separates the training data"
-        assumptions = (Assumption(learned, separates, "gates' network separates"),)
+        assumptions = (GATES_SEPARATE.found(holds=separates),)
     yield Finding(
         "gating", files=gating_file(setup.gating).files, assumptions=assumptions, finished=ready
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...options.fields import ImageOptions, ScheduleOptions, option
+from ...quantities.assumptions import Premise
+from ...quantities.premises import FULL_BATCHES, SEPARABLE
 from ...runs.model import Holds, Model
-from ...runs.premises import FULL_BATCHES, SEPARABLE, Premise
 
 __all__ = ["MODELS"]
 
@@ -40,7 +41,7 @@ OF_MARGINS = {"loss": ("logistic",)}
 SQUARED = Premise(
     name="squared loss", text="the loss is squared", known="by construction", unless=OF_MARGINS
 )
-SEPARATES = replace(SEPARABLE, where=OF_MARGINS)
+SEPARATES = replace(SEPARABLE, said="the features separate the labels", where=OF_MARGINS)
 LARGE = Premise(
     name="large weights and margins",
     text="the start and log(1/loss) become large together; at finite values the ratio of "
@@ -52,11 +53,16 @@ FLOW = Premise(
     name="gradient flow",
     text="steps are small enough to follow gradient flow: the start that they amount to is "
     "measured, whatever their size",
+    said="steps follow gradient flow: the start that they amount to has a scale of "
+    "{reached:.4g} beside {scale:.4g}",
+    how="measured: {moved:.2g} off",
     known="measured",
 )
 INTERPOLATES = Premise(
     name="interpolation",
     text="features interpolate the targets; else the limit is that of their best fit",
+    said="features interpolate the targets, else the limit is that of their best fit: what is "
+    "left of them is {misfit:.2g}",
     known="measured",
     unless=OF_MARGINS,
 )

@@ -13,9 +13,10 @@ from ...data.sample import Sample
 from ...finite_limits.diagonal import DiagonalLimit
 from ...finite_limits.program import LeastPotential
 from ...quantities.table import lines
-from ...reports.finding import Assumption, Finding, Side, Table
+from ...reports.finding import Finding, Side, Table
 from ...runs.setup import Setup
 from ...training.settings import TrainingSettings
+from .model import INTERPOLATES, SEPARATES
 
 __all__ = ["NAME", "DiagonalSetup", "of_margins", "solved"]
 
@@ -90,15 +91,9 @@ def solved(setup: DiagonalSetup) -> Finding:
     fits = setup.misfit <= limit.tol
     separates = {Status.SOLVED: True, Status.NOT_SEPARABLE: False}.get(limit.status)
     assumption = (
-        Assumption("the features separate the labels", separates, "separable", "proved")
+        SEPARATES.found(holds=separates)
         if limit.margin is not None
-        else Assumption(
-            "features interpolate the targets, else the limit is that of their best fit: "
-            f"what is left of them is {setup.misfit:.2g}",
-            fits,
-            "interpolation",
-            "measured",
-        )
+        else INTERPOLATES.found(misfit=setup.misfit, holds=fits)
     )
     return Finding(
         "limit",

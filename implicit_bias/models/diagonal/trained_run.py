@@ -12,7 +12,8 @@ import torch
 
 from ...finite_limits.diagonal import DiagonalLimit, solve_diagonal
 from ...networks.diagonal_linear import DiagonalLinear
-from ...reports.finding import Assumption, Finding, Side, Table
+from ...quantities.assumptions import Assumption
+from ...reports.finding import Finding, Side, Table
 from ...reports.findings import divergence, trained
 from ...reports.verdict import WITHIN, Evidence
 from ...runs.fit import fit
@@ -27,6 +28,7 @@ from .comparison import (
     smallest_margin,
 )
 from .figure import plot_kernel_to_rich, plot_limit_error
+from .model import FLOW
 from .setup import DiagonalSetup, of_margins, solved
 
 __all__ = ["train_and_compare"]
@@ -126,10 +128,6 @@ def _flow(found: DiagonalComparison, limit: DiagonalLimit) -> Assumption:
     """Return how far finite steps have moved the start."""
     scale = math.sqrt(float(np.exp(np.log(np.abs(limit.u0**2 - limit.v0**2)).mean())) / 2)
     moved = abs(found.effective_scale / scale - 1)
-    return Assumption(
-        "steps follow gradient flow: the start that they amount to has a scale of "
-        f"{found.effective_scale:.4g} beside {scale:.4g}",
-        moved <= WITHIN,
-        "gradient flow",
-        f"measured: {moved:.2g} off",
+    return FLOW.found(
+        reached=found.effective_scale, scale=scale, moved=moved, holds=moved <= WITHIN
     )

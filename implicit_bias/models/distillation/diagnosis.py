@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from ...data.arrays import Floats
+from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number, share
 from ...quantities.table import lines
-from ...reports.finding import Assumption, Finding, Table
+from ...reports.finding import Finding, Table
 from .data import TransferTask
 from .figure import plot_bound, plot_learning, plot_tail
 from .limit import DistillationLimit
 from .losses import mean_loss
+from .model import BELOW_ZERO, RESOLVED
 from .risk import (
     AngleTail,
     angle_tail,
@@ -89,19 +91,7 @@ def assumptions(
     way = ", the direction drawn being turned around" if turned else ""
     return (
         *found,
-        Assumption(
-            "the layers begin balanced",
-            True,
-            "balanced start",
-            "by construction",
-        ),
-        Assumption(
-            f"the start has a smaller loss than weights of 0: {begins:.6g} below {at_zero:.6g}"
-            f"{way}",
-            begins < at_zero,
-            "a start below the loss of zero weights",
-            "measured",
-        ),
+        BELOW_ZERO.found(begins=begins, at_zero=at_zero, way=way),
     )
 
 
@@ -109,19 +99,12 @@ def _check_resolution(task: TransferTask, dtype: str) -> Assumption:
     """Check that soft labels in this precision determine the teacher's scores."""
     scores = task.logits
     if task.of_classes:
-        largest, cut, what = float(np.ptp(scores, axis=1).max()), _VANISHED[dtype], "scores differ"
-        ends = "the least rounds to 0"
+        largest, cut = float(np.ptp(scores, axis=1).max()), _VANISHED[dtype]
+        what, ends = "scores differ by", "the least rounds to 0"
     else:
-        largest, cut, what = float(np.abs(scores).max()), _SATURATED[dtype], "|score| is"
-        ends = "they round to 0 and 1"
-    by = "by at most" if task.of_classes else "at most"
-    return Assumption(
-        f"soft labels tell the teacher's scores apart: {what} {by} {largest:.3g}, and {ends} from "
-        f"{cut} on",
-        largest < cut,
-        "soft labels resolved",
-        "measured",
-    )
+        largest, cut = float(np.abs(scores).max()), _SATURATED[dtype]
+        what, ends = "|score| is", "they round to 0 and 1"
+    return RESOLVED.found(what=what, largest=largest, ends=ends, cut=cut)
 
 
 def risk_finding(limit: DistillationLimit, task: TransferTask, kappa: float | None) -> Finding:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from ..._words import ClassesName
 from ...options.fields import ScheduleOptions, SplitOptions, option
+from ...quantities.assumptions import Premise
+from ...quantities.premises import FULL_BATCHES, START
 from ...runs.model import Holds, Model
-from ...runs.premises import FULL_BATCHES, Premise
 
 __all__ = ["MODELS"]
 
@@ -44,17 +45,28 @@ class DistillationOptions(ScheduleOptions, SplitOptions):
 
 
 ONE_LAYER = {"depth": (1,)}
+RESOLVED = Premise(
+    name="soft labels resolved",
+    text="soft labels tell the teacher's scores apart in this precision",
+    said="soft labels tell the teacher's scores apart: {what} at most {largest:.3g}, and {ends} "
+    "from {cut} on",
+    holds=lambda largest, cut, **_: largest < cut,
+    known="measured",
+)
+BELOW_ZERO = replace(
+    START,
+    text="the start has a smaller loss than weights of 0",
+    said="{text}: {begins:.6g} below {at_zero:.6g}{way}",
+    holds=lambda begins, at_zero, way: begins < at_zero,
+    unless=ONE_LAYER,
+)
 ASSUMED = (
     Premise(
         name="linear teacher",
         text="soft labels are those of a linear teacher, on inputs without noise",
         known="by construction",
     ),
-    Premise(
-        name="soft labels resolved",
-        text="soft labels tell the teacher's scores apart in this precision",
-        known="measured",
-    ),
+    RESOLVED,
     FULL_BATCHES,
     Premise(
         name="gradient flow",
@@ -69,12 +81,7 @@ ASSUMED = (
         known="by construction",
         unless=ONE_LAYER,
     ),
-    Premise(
-        name="a start below the loss of zero weights",
-        text="the start has a smaller loss than weights of 0",
-        known="measured",
-        unless=ONE_LAYER,
-    ),
+    BELOW_ZERO,
 )
 MODELS = (
     Model(

@@ -19,11 +19,13 @@ from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_b
 from ...measures.classifiers import ClassifierComparison, compare_classifier
 from ...measures.scalars import error_rate, scores
 from ...networks.dgn import DGN
+from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number
 from ...quantities.measured import derived, part, quantity
+from ...quantities.premises import GATES, ONE_LAYER
 from ...reports.bounds import LOCAL, strict_local_optimum
-from ...reports.finding import Assumption
 from .depth3 import MOST_GATES, Depth3Interval, certify_depth3
+from .model import HEADING
 
 __all__ = [
     "GLOBAL",
@@ -173,30 +175,14 @@ def compare_dlgn(
 def assumptions_of(comparison: DLGNComparison) -> tuple[Assumption, ...]:
     """Return the assumptions of the one-layer theorem, as far as they are known to hold."""
     found = (
-        Assumption(
-            "gates do not depend on the weights that go on",
-            True,
-            "fixed gates",
-            "by construction",
-        ),
-        Assumption(
-            "there is one hidden layer, whose limit a theorem names; with more the program is a "
-            "bound",
-            comparison.exact,
-            "one hidden layer",
-        ),
+        GATES.found(said="gates do not depend on the weights that go on", holds=True),
+        ONE_LAYER.found(holds=comparison.exact),
         strict_local_optimum(comparison.local),
     )
     if not comparison.exact or comparison.limit is None:
         return found
-    best = Assumption(
-        "the network is heading to the limit, not to a point with units that are wrongly dead "
-        f"(limit / local limit is {comparison.local_bound_ratio:.6f}, certified)",
-        comparison.local_bound_ratio >= 1 - GLOBAL,
-        "heading to the limit",
-        "proved",
-    )
-    return (*found, best)
+    ratio = comparison.local_bound_ratio
+    return (*found, HEADING.found(ratio=ratio, holds=ratio >= 1 - GLOBAL))
 
 
 def _machine_value(local: LocalLimit | None, train: Sample) -> float:

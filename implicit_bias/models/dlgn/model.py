@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from ..._words import Experts, InitName
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, option
+from ...quantities.assumptions import Premise
+from ...quantities.premises import DUAL_NORMS, LOCAL_OPTIMUM, ONE_LAYER, PROPOSITION_B8
 from ...runs.model import Holds, Model
-from ...runs.premises import LOCAL_OPTIMUM, ONE_LAYER, PROPOSITION_B8, Premise
 
 __all__ = ["MODELS"]
 
@@ -37,16 +38,18 @@ class DLGNOptions(TrainerOptions, SolverOptions, ImageOptions):
     init_scale: float = option(1.0, "Factor on the initial value weights.")
 
 
+HEADING = Premise(
+    name="heading to the limit",
+    text="the network is heading to the limit, not to a point with units that are wrongly dead",
+    said="{text} (limit / local limit is {ratio:.6f}, certified)",
+    known="proved",
+)
 # In place of the dual norms of units, whether the point next to the network is the optimum.
 ASSUMED = (
-    *(one for one in PROPOSITION_B8 if one.name != "dual norms at most 1"),
+    *(one for one in PROPOSITION_B8 if one is not DUAL_NORMS),
     ONE_LAYER,
     LOCAL_OPTIMUM,
-    Premise(
-        name="heading to the limit",
-        text="the network is heading to the limit, not to a point with units that are wrongly dead",
-        known="proved",
-    ),
+    HEADING,
 )
 MODELS = (
     Model(

@@ -28,6 +28,7 @@ from ...measures.scalars import scores
 from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
 from ...quantities.formatting import DASH
+from ...quantities.premises import MARGINS
 from ...reports.bounds import (
     BOUND,
     bound_evidence,
@@ -41,7 +42,6 @@ from ...reports.findings import (
     divergence,
     gating_file,
     loss_vanishes,
-    positive_margins,
     solved,
     trained,
     unseparated,
@@ -209,7 +209,7 @@ def _find(
     value = bounded_value(twin, limit, frozen.samples[0], constant=constant)
     known = (
         loss_vanishes(trajectory),
-        positive_margins(float(trajectory.smallest_margin[-1])),
+        MARGINS.found(smallest=float(trajectory.smallest_margin[-1])),
     )
     alone = replace(alone, assumptions=(*alone.assumptions, *known))
     yield from _compared(frozen, limit, value, twin, alone)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...options.fields import ScheduleOptions, UnitOptions, option
+from ...quantities.assumptions import Premise
+from ...quantities.premises import FULL_BATCHES, GATES
 from ...runs.model import Holds, Model
-from ...runs.premises import FULL_BATCHES, GATES, Premise
 
 __all__ = ["MODELS"]
 
@@ -43,6 +44,9 @@ FLOW = Premise(
 STAY = Premise(
     name="gates of the ReLU network stay",
     text="of the ReLU network beside it: its gates stay as they began",
+    said="the gates of the ReLU network stay as they began: {flips:.1%} of them changed",
+    how="{flips:.1%} changed",
+    holds=lambda flips: flips == 0,
     known="measured",
 )
 MODELS = (

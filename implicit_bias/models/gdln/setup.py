@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...quantities.premises import GATES
 from ...quantities.table import lines
-from ...reports.finding import Assumption, Finding, Side, Table
+from ...reports.finding import Finding, Side, Table
 from ...runs.setup import Setup
 from ...training.settings import TrainingSettings
 from .data import RingData
@@ -67,12 +68,7 @@ def limit_finding(limit: GatedOLS, off_path: float | None = None) -> Finding:
         tables=(table,),
         files={"limit.safetensors": limit.save},
         assumptions=(
-            Assumption(
-                "the gates of the gated linear network are frozen",
-                True,
-                "fixed gates",
-                "by construction",
-            ),
+            GATES.found(said="the gates of the gated linear network are frozen", holds=True),
         ),
         statuses={NAME: limit.status},
         certificates={NAME: record},

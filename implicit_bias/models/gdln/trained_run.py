@@ -12,7 +12,7 @@ import torch
 from ...drawing.figures import Row
 from ...networks.relu_mean import ReLUMean
 from ...reports.columns import training_columns
-from ...reports.finding import Assumption, Finding, Side, Table
+from ...reports.finding import Finding, Side, Table
 from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_path
 from ...runs.fit import fit
@@ -23,6 +23,7 @@ from .comparison import GDLNComparison, compare_with_gdln, path_errors
 from .figure import plot_localisation, plot_losses, plot_sign_flips, plot_units
 from .flow import GatedFlow, gated_flow
 from .limit import GatedOLS
+from .model import STAY
 from .setup import GDLNSetup, limit_finding
 from .training import WeightsObserver, descent_path
 
@@ -122,14 +123,7 @@ def _comparison(setup: GDLNSetup, relu: Trajectory) -> Finding:
             ),
         ),
         panels=(Row(n_shown, partial(plot_units, comparison=found)),),
-        assumptions=(
-            Assumption(
-                f"the gates of the ReLU network stay as they began: {flips:.1%} of them changed",
-                flips == 0,
-                "gates of the ReLU network stay",
-                f"{flips:.1%} changed",
-            ),
-        ),
+        assumptions=(STAY.found(flips=flips),),
         sides=(
             Side(
                 NETWORKS["relu"],

@@ -19,8 +19,7 @@ from ...options.fields import (
     TrainerOptions,
     option,
 )
-from ...runs.model import Holds, Model
-from ...runs.premises import (
+from ...quantities.premises import (
     FULL_BATCHES,
     GATES,
     LINEAR_METHODS,
@@ -29,6 +28,7 @@ from ...runs.premises import (
     SEPARABLE,
     STEEPEST,
 )
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 

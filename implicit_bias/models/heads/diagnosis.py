@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
+from ...quantities.assumptions import Assumption
 from ...quantities.formatting import share
-from ...reports.finding import Assumption, Finding, Side, Table
+from ...reports.finding import Finding, Side, Table
 from .exits import anytime_average
 from .exits_run import Exits
 from .limit import HeadLimit
+from .model import HARD_SEPARABLE, INSIDE, UNIQUE
 
 __all__ = ["assumptions", "limits_finding", "teacher_finding"]
 
@@ -84,35 +86,12 @@ def teacher_finding(exits: Exits) -> Finding:
 
 def assumptions(exits: Exits, limits: Sequence[HeadLimit], options: Any) -> tuple[Assumption, ...]:
     """Check the assumptions behind the limits."""
-    found = [
-        Assumption(
-            "the trunk is frozen, and heads begin at 0",
-            True,
-            "frozen trunk",
-            "by construction",
-        ),
-    ]
     if exits.is_hard:
-        apart = all(limit.kind == "direction" for limit in limits)
-        text = "hard labels are separable by the features of every exit (certified)"
-        return (*found, Assumption(text, apart, "separable", "proved"))
+        return (HARD_SEPARABLE.found(holds=all(limit.kind == "direction" for limit in limits)),)
     spread = float(np.ptp(exits.teacher, axis=1).max()) / exits.temperature
-    cut = _SATURATED[options.dtype]
-    lowest = min(limit.certificate.curvature for limit in limits)
     return (
-        *found,
-        Assumption(
-            f"soft labels lie inside the simplex: tempered logits of a sample part by {spread:.3g} "
-            f"at most, and round to 0 and 1 from {cut} on",
-            spread < cut,
-            "soft labels inside the simplex",
-        ),
-        Assumption(
-            f"minimisers are unique on the span: lowest curvature {lowest:.2e}",
-            lowest > 0,
-            "unique minimisers",
-            "proved",
-        ),
+        INSIDE.found(spread=spread, cut=_SATURATED[options.dtype]),
+        UNIQUE.found(lowest=min(limit.certificate.curvature for limit in limits)),
     )
 
 

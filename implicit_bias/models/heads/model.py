@@ -7,8 +7,9 @@ from typing import Literal
 
 from ..._words import ClassesName
 from ...options.fields import ImageOptions, ScheduleOptions, UnitOptions, option
+from ...quantities.assumptions import Premise
+from ...quantities.premises import FULL_BATCHES, METHOD, SEPARABLE
 from ...runs.model import Holds, Model
-from ...runs.premises import FULL_BATCHES, METHOD, SEPARABLE, Premise
 
 __all__ = ["MODELS"]
 
@@ -60,6 +61,30 @@ class HeadsOptions(ScheduleOptions, UnitOptions, ImageOptions):
 
 
 HARD = {"share": (1, 1.0)}
+HARD_SEPARABLE = replace(
+    SEPARABLE,
+    text="hard labels are separable by the features of every exit",
+    said="{text} (certified)",
+    where=HARD,
+)
+INSIDE = Premise(
+    name="soft labels inside the simplex",
+    text="soft labels lie inside the simplex in this precision",
+    said="soft labels lie inside the simplex: tempered logits of a sample part by {spread:.3g} at "
+    "most, and round to 0 and 1 from {cut} on",
+    how="",
+    holds=lambda spread, cut: spread < cut,
+    known="measured",
+    unless=HARD,
+)
+UNIQUE = Premise(
+    name="unique minimisers",
+    text="minimisers are unique on the span of the features",
+    said="minimisers are unique on the span: lowest curvature {lowest:.2e}",
+    holds=lambda lowest: lowest > 0,
+    known="proved",
+    unless=HARD,
+)
 ASSUMED = (
     Premise(
         name="frozen trunk",
@@ -67,20 +92,10 @@ ASSUMED = (
         known="by construction",
     ),
     FULL_BATCHES,
-    replace(SEPARABLE, text="hard labels are separable by the features of every exit", where=HARD),
+    HARD_SEPARABLE,
     replace(METHOD, where=HARD),
-    Premise(
-        name="soft labels inside the simplex",
-        text="soft labels lie inside the simplex in this precision",
-        known="measured",
-        unless=HARD,
-    ),
-    Premise(
-        name="unique minimisers",
-        text="minimisers are unique on the span of the features",
-        known="proved",
-        unless=HARD,
-    ),
+    INSIDE,
+    UNIQUE,
 )
 MODELS = (
     Model(

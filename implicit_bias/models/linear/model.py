@@ -14,17 +14,18 @@ from ...options.fields import (
     UnitOptions,
     option,
 )
-from ...runs.model import Holds, Model
-from ...runs.premises import (
+from ...quantities.premises import (
     FULL_BATCHES,
     HOMOGENEOUS,
     LINEAR_METHODS,
     LOSS,
     METHOD,
     SEPARABLE,
+    SPAN,
+    START,
     STEEPEST,
-    Premise,
 )
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -41,19 +42,6 @@ class DeepLinearOptions(UnitOptions, LinearOptions):
     depth: int = option(3, "Linear layers.", least=1)
 
 
-JOINT = {"classes": ("joint",)}
-START = Premise(
-    name="a start below the loss of zero weights",
-    text="the start has no larger loss than weights of 0, and is no saddle",
-    known="measured",
-    unless=JOINT,
-)
-SPAN = Premise(
-    name="support vectors span",
-    text="the support vectors span the inputs, as far as the samples do",
-    known="measured",
-    unless=JOINT,
-)
 UNGATED = {"gating": "a linear network has no gates; take gln or frelu for gates that are given"}
 MODELS = (
     Model(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ...options.fields import (
@@ -13,8 +13,9 @@ from ...options.fields import (
     UnitOptions,
     option,
 )
+from ...quantities.assumptions import Premise
+from ...quantities.premises import FULL_BATCHES, HOMOGENEOUS, LOSS, METHOD, SEPARATES
 from ...runs.model import Holds, Model
-from ...runs.premises import FULL_BATCHES, LOSS, METHOD, Premise
 
 __all__ = ["MODELS"]
 
@@ -32,24 +33,44 @@ class OrthosepOptions(TrainerOptions, SolverOptions, SlopeOptions, UnitOptions, 
     )
 
 
+PLAIN = {"slope": (0.0,)}
+ORTHOGONAL = Premise(
+    name="orthogonally separable",
+    text="the data are orthogonally separable: inner products are positive within each class, and "
+    "at most 0 across",
+    said="the data are orthogonally separable ({message})",
+    known="proved",
+)
+SUPPORTS_SPAN = Premise(
+    name="support examples span the inputs",
+    text="the support examples of each class span the inputs (theorem 3.1; the corollary's "
+    "constants hold without)",
+    said="the support examples span the inputs (theorem 3.1 assumes it; the corollary's constants "
+    "hold without)",
+    known="measured",
+    where=PLAIN,
+)
+LEAKY_SEPARATES = replace(
+    SEPARATES,
+    text="of leaky units: the network comes to separate the training data",
+    said="of leaky units: the network separates the training data",
+    unless=PLAIN,
+)
+BOTH_STAY = Premise(
+    name="both kinds stay",
+    text="of leaky units: neither kind of neurons vanishes beside the other, unless it does so "
+    "in the program",
+    said="of leaky units: neither kind vanishes (positive neurons have {found:.1%} of all norms, "
+    "{wanted:.1%} in the program)",
+    known="measured",
+    unless=PLAIN,
+)
 ASSUMED = (
-    Premise(
-        name="orthogonally separable",
-        text="the data are orthogonally separable: inner products are positive within each class, "
-        "and at most 0 across",
-        known="proved",
-    ),
-    Premise(
-        name="support examples span the inputs",
-        text="the support examples of each class span the inputs (theorem 3.1; the corollary's "
-        "constants hold without)",
-        known="measured",
-        where={"slope": (0.0,)},
-    ),
-    Premise(
-        name="homogeneous",
+    ORTHOGONAL,
+    SUPPORTS_SPAN,
+    replace(
+        HOMOGENEOUS,
         text="the network has two layers and is homogeneous in its weights",
-        known="by construction",
         needs={"network": ("two-layer",)},
     ),
     Premise(
@@ -58,27 +79,16 @@ ASSUMED = (
         "class",
         known="cannot be checked",
         needs={"network": ("two-layer",)},
-        where={"slope": (0.0,)},
+        where=PLAIN,
     ),
     Premise(
         name="balanced start",
         text="of leaky units: the start is balanced, of any size",
         known="by construction",
-        unless={"slope": (0.0,)},
+        unless=PLAIN,
     ),
-    Premise(
-        name="separates",
-        text="of leaky units: the network comes to separate the training data",
-        known="measured",
-        unless={"slope": (0.0,)},
-    ),
-    Premise(
-        name="both kinds stay",
-        text="of leaky units: neither kind of neurons vanishes beside the other, unless it does so "
-        "in the program",
-        known="measured",
-        unless={"slope": (0.0,)},
-    ),
+    LEAKY_SEPARATES,
+    BOTH_STAY,
     LOSS,
     METHOD,
     FULL_BATCHES,

@@ -22,9 +22,10 @@ from ...equivalence.weights import ReLUWeights
 from ...measures.comparison import compare, measure_network
 from ...measures.kkt import kkt_distance
 from ...networks.balanced_relu import BalancedReLU, ResidualReLU
+from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number
 from ...quantities.table import TABLE
-from ...reports.finding import Assumption, Finding, Table
+from ...reports.finding import Finding, Table
 from ...reports.findings import compared, evidence, trained
 from ...reports.verdict import decide
 from ...runs.fit import fit
@@ -36,6 +37,7 @@ from .diagnosis import OrthosepDistances, diagnose_orthosep, ratio
 from .figure import plot_orthosep
 from .formulation import OrthogonallySeparable
 from .limit import OrthosepLimit
+from .model import BOTH_STAY, LEAKY_SEPARATES, ORTHOGONAL, SUPPORTS_SPAN
 
 __all__ = ["Network", "begun", "layer_rows", "layer_singular_values", "train_and_compare"]
 
@@ -122,19 +124,8 @@ def _compared(
 def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
     separability = is_orthogonally_separable(train.X, train.y)
     return (
-        Assumption(
-            f"the data are orthogonally separable ({separability.message})",
-            bool(separability),
-            "orthogonally separable",
-            "proved",
-        ),
-        Assumption(
-            "the support examples span the inputs (theorem 3.1 assumes it; the corollary's "
-            "constants hold without)",
-            bool(limit.supports_span),
-            "support examples span the inputs",
-            "measured",
-        ),
+        ORTHOGONAL.found(message=separability.message, holds=separability),
+        SUPPORTS_SPAN.found(holds=limit.supports_span),
     )
 
 
@@ -147,18 +138,9 @@ def _of_leaky(
     found = np.array([masses[positive].sum(), masses[~positive].sum()]) / masses.sum()
     wanted = to_numpy(limit.unit_norms) / limit.objective
     return (
-        Assumption(
-            "of leaky units: the network separates the training data",
-            bool(trajectory.smallest_margin[-1] > 0),
-            "separates",
-            "measured",
-        ),
-        Assumption(
-            f"of leaky units: neither kind vanishes (positive neurons have {found[0]:.1%} of all "
-            f"norms, {wanted[0]:.1%} in the program)",
-            bool(np.all(found >= KINDS_STAY * wanted)),
-            "both kinds stay",
-            "measured",
+        LEAKY_SEPARATES.found(holds=trajectory.smallest_margin[-1] > 0),
+        BOTH_STAY.found(
+            found=found[0], wanted=wanted[0], holds=np.all(found >= KINDS_STAY * wanted)
         ),
     )
 

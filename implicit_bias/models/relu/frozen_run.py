@@ -17,9 +17,10 @@ from ...limits.frelu import FReLULimit, solve_frelu_svm
 from ...measures.comparison import measure_network
 from ...networks.frelu import FReLU
 from ...networks.relu import DeepReLU, ReLU
+from ...quantities.assumptions import Assumption
 from ...quantities.formatting import DASH, loss_in_words, number
 from ...quantities.table import TABLE, lines
-from ...reports.finding import Assumption, Finding, Side, Table, Writer
+from ...reports.finding import Finding, Side, Table, Writer
 from ...reports.findings import divergence, shortfall, unseparated, usable
 from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_frame, write_weights
@@ -28,6 +29,7 @@ from ...training.settings import TrainingSettings
 from .comparison import FrozenComparison, MachineComparison, compare_frozen
 from .figure import copy_panel
 from .freezing import PartlyTrained, train_then_freeze
+from .model import COPY_LOSS, COPY_SEPARABLE
 from .neurons_comparison import NeuronComparison, compare_with_limit
 
 if TYPE_CHECKING:
@@ -239,11 +241,8 @@ def copy_finding(
         found,
         files={**found.files, "frozen-limit.safetensors": limit.save},
         assumptions=(
-            Assumption(
-                f"the data are separable in {gates} (certified)",
-                False if limit.status is Status.NOT_SEPARABLE else separable,
-                "separable in frozen gates",
-                "proved",
+            COPY_SEPARABLE.found(
+                gates=gates, holds=False if limit.status is Status.NOT_SEPARABLE else separable
             ),
         ),
         statuses={f"{program} on {gates}": limit.status},
@@ -298,12 +297,7 @@ def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, ...
 def _loss_vanishes(parts: PartlyTrained) -> Assumption:
     log_loss = _log_loss(parts)
     end = "" if math.isnan(log_loss) else f": log(1/loss) is {-log_loss:.3g} at the end"
-    return Assumption(
-        f"the loss of the copy that froze them tends to 0{end}",
-        None,
-        "loss to 0",
-        "cannot be checked",
-    )
+    return COPY_LOSS.found(end=end)
 
 
 def _log_loss(parts: PartlyTrained) -> float:

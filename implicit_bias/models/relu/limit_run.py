@@ -13,14 +13,16 @@ from ...data.arrays import Floats
 from ...drawing.relu_limits import plot_relu_limit
 from ...measures.distances import Distances
 from ...networks.relu import ReLU
+from ...quantities.assumptions import Assumption
 from ...relu_limits.limit import ReLULocalLimit
 from ...relu_limits.search import relu_local_limit
-from ...reports.finding import Assumption, Finding, Side, Table
+from ...reports.finding import Finding, Side, Table
 from ...reports.findings import divergence, unseparated
 from ...reports.verdict import Evidence, decide
 from ...runs.setup import SampleSetup
 from ...training.trajectory import Trajectory
 from .limit_comparison import NAME, ReLULimitComparison, compare_with_relu_limit
+from .model import OPTIMAL
 
 if TYPE_CHECKING:
     import torch
@@ -153,13 +155,12 @@ def _proved(limit: ReLULocalLimit) -> Assumption:
     """Return what is proved of the local optimum, as the first screen says assumptions."""
     known = limit.status not in (Status.FAILED, Status.STATIONARY)
     why = f"; {limit.reason}" if limit.reason and not known else ""
-    turn = limit.certificate.smallest_turn
-    return Assumption(
-        "no network whose units turn by less than "
-        f"{turn:.3g} degrees has a lower value than the local limit (gap {limit.gap:.1g}){why}",
-        True if known else None,
-        "optimal in its cones",
-        "proved" if known else "not proved",
+    return OPTIMAL.found(
+        turn=limit.certificate.smallest_turn,
+        gap=limit.gap,
+        why=why,
+        holds=True if known else None,
+        how="proved" if known else "not proved",
     )
 
 

@@ -18,12 +18,9 @@ from ...options.fields import (
     TrainerOptions,
     option,
 )
+from ...quantities.assumptions import Premise
+from ...quantities.premises import LOSS_TO_0, ONE_LAYER, PROPOSITION_B8, SEPARATES
 from ...runs.model import Holds, Model
-from ...runs.premises import (
-    LOSS_TO_0,
-    PROPOSITION_B8,
-    Premise,
-)
 
 __all__ = ["MODELS"]
 
@@ -72,37 +69,48 @@ class ReLUOptions(
 # The published schedule, which is far from the local optimum after as many steps.
 CONSTANT = {"trainer": "constant", "momentum": 0.9, "steps": (1600, 1600)}
 WITH_COPY = {"beside": ("all",)}
-LEARNED = (
-    Premise(
-        name="gates stay",
-        text="gates no longer change: no theorem says that they ever stay",
-        known="cannot be checked",
-    ),
-    Premise(name="separates", text="the network separates the training data", known="measured"),
-    Premise(
-        name="optimal in its cones",
-        text="no network whose units turn by less than a stated angle has a lower value than the "
-        "local limit",
-        known="proved",
-        where={"depth": (2,), "beside": ("all",)},
-    ),
-    Premise(
-        name="one hidden layer",
-        text="there is one hidden layer: no convex program predicts a deeper network, its gates "
-        "frozen or not",
-        known="measured",
-        unless={"depth": (2,)},
-    ),
-    Premise(
-        name="separable in frozen gates",
-        text="of the copy that froze its gates: the data are separable in these",
-        known="proved",
-        where=WITH_COPY,
-    ),
-    replace(
-        LOSS_TO_0, text="of the copy that froze its gates: its loss tends to 0", where=WITH_COPY
-    ),
+GATES_STAY = Premise(
+    name="gates stay",
+    text="gates no longer change: no theorem says that they ever stay",
+    said="the gates no longer change: {flips:.1%} of them changed since the start, and nothing "
+    "says that the rest will stay",
+    holds=lambda flips: None,
+    known="cannot be checked",
 )
+OPTIMAL = Premise(
+    name="optimal in its cones",
+    text="no network whose units turn by less than a stated angle has a lower value than the "
+    "local limit",
+    said="no network whose units turn by less than {turn:.3g} degrees has a lower value than the "
+    "local limit (gap {gap:.1g}){why}",
+    known="proved",
+    where={"depth": (2,), "beside": ("all",)},
+)
+SHALLOW = replace(
+    ONE_LAYER,
+    text="there is one hidden layer: no convex program predicts a deeper network, its gates "
+    "frozen or not",
+    said="the network has one hidden layer: it has {n_hidden}, and SVM-LC and gates-only see the "
+    "gates of all of them. No convex program predicts a deeper network with frozen gates; "
+    "`--freeze-at` sets a copy that freezes them beside a bound and its local limit",
+    how=None,
+    holds=lambda n_hidden: n_hidden == 1,
+    unless={"depth": (2,)},
+)
+COPY_SEPARABLE = Premise(
+    name="separable in frozen gates",
+    text="of the copy that froze its gates: the data are separable in these",
+    said="the data are separable in {gates} (certified)",
+    known="proved",
+    where=WITH_COPY,
+)
+COPY_LOSS = replace(
+    LOSS_TO_0,
+    text="of the copy that froze its gates: its loss tends to 0",
+    said="the loss of the copy that froze them tends to 0{end}",
+    where=WITH_COPY,
+)
+LEARNED = (GATES_STAY, SEPARATES, OPTIMAL, SHALLOW, COPY_SEPARABLE, COPY_LOSS)
 MODELS = (
     Model(
         "frelu",

@@ -23,10 +23,12 @@ from ...measures.comparison import measure_network
 from ...measures.distances import Distances
 from ...measures.kkt import kkt_distance
 from ...networks.relu import DeepReLU, ReLU
+from ...quantities.assumptions import Assumption
 from ...quantities.formatting import loss_in_words
+from ...quantities.premises import SEPARATES
 from ...quantities.table import MEASURED, lines
 from ...reports.columns import limit_columns
-from ...reports.finding import Assumption, Finding, Table
+from ...reports.finding import Finding, Table
 from ...reports.findings import divergence, gating_file, network_record, trained, unseparated
 from ...reports.report import Report
 from ...reports.verdict import Evidence, decide
@@ -42,6 +44,7 @@ from .figure import network_panels, relu_map_row
 from .frozen_run import find_frozen, freezing_step, frozen_samples
 from .limit_run import HalfWay, find_relu_limit
 from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
+from .model import GATES_STAY, SHALLOW
 from .neurons_run import find_neurons, find_starts
 
 if TYPE_CHECKING:
@@ -254,27 +257,8 @@ def _evidence(trajectory: Trajectory, flips: float) -> Evidence:
 
 def _assumptions(flips: float, separates: bool, n_hidden: int) -> tuple[Assumption, ...]:
     """Assumptions that a theorem would need, were the gates to stay as they are."""
-    found = (
-        Assumption(
-            f"the gates no longer change: {flips:.1%} of them changed since the start, and "
-            "nothing says that the rest will stay",
-            None,
-            "gates stay",
-            "cannot be checked",
-        ),
-        Assumption("the network separates the training data", separates, "separates", "measured"),
-    )
-    if n_hidden == 1:
-        return found
-    deep = Assumption(
-        f"the network has one hidden layer: it has {n_hidden}, and SVM-LC and gates-only see the "
-        "gates of all of them. No convex program predicts a deeper network with frozen gates; "
-        "`--freeze-at` sets a copy that freezes them beside a bound and its local limit",
-        False,
-        "one hidden layer",
-        "measured",
-    )
-    return (*found, deep)
+    found = (GATES_STAY.found(flips=flips), SEPARATES.found(holds=separates))
+    return found if n_hidden == 1 else (*found, SHALLOW.found(n_hidden=n_hidden))
 
 
 def _solved(limits: ReLULimits) -> Finding:

@@ -6,11 +6,8 @@ measures of one, by its name, stands in place of what is declared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
-
 from .._words import SteepestTrainer, words
+from .assumptions import Premise
 
 __all__ = [
     "DIRECTION",
@@ -19,7 +16,6 @@ __all__ = [
     "GATES",
     "GRADIENTS",
     "HOMOGENEOUS",
-    "KNOWN",
     "LINEAR_METHODS",
     "LOCAL_OPTIMUM",
     "LOSS",
@@ -29,73 +25,11 @@ __all__ = [
     "ONE_LAYER",
     "PROPOSITION_B8",
     "SEPARABLE",
+    "SEPARATES",
+    "SPAN",
+    "START",
     "STEEPEST",
-    "Known",
-    "Premise",
 ]
-
-Known = Literal["by construction", "proved", "measured", "cannot be checked"]
-KNOWN: Mapping[Known, str] = {
-    "by construction": "holds by construction, under the options that the table names",
-    "proved": "a run proves it, or that it does not hold, by a certificate",
-    "measured": "a run measures it, at a finite time and in floating point",
-    "cannot be checked": "no finite run can tell; what it has measured stands beside",
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Premise:
-    """One assumption of a theorem, and how a run knows whether it holds.
-
-    Attributes
-    ----------
-    name : str
-        What the first screen calls it, and what findings about it are called.
-    text : str
-        As the theorem has it.
-    known : str
-        How it is known, one of `KNOWN`.
-    needs : mapping of option to values
-        Without these values of options it does not hold.
-    where : mapping of option to values
-        With other values of these options the theorem does without it.
-    unless : mapping of option to values
-        With these values of options the theorem does without it.
-    """
-
-    name: str
-    text: str
-    known: Known
-    needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    where: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    unless: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-
-    def applies(self, options: Any) -> bool:
-        """Return False where the theorem does without it under these options."""
-        given = {name: getattr(options, name, None) for name in {**self.where, **self.unless}}
-        return all(
-            any(one in values for one in _each(given[name])) for name, values in self.where.items()
-        ) and not any(given[name] in values for name, values in self.unless.items())
-
-    def broken_by(self, options: Any) -> str:
-        """Return the options that it does not hold with, in words; empty if there are none."""
-        found = []
-        for option, values in self.needs.items():
-            # None: the model takes no such option, or every trainer has its own default of it.
-            wrong = [
-                str(one)
-                for one in _each(getattr(options, option, None))
-                if one is not None and one not in values
-            ]
-            found += [f"{option} {', '.join(wrong)}"] if wrong else []
-        return "; ".join(found)
-
-
-def _each(given: Any) -> Sequence[Any]:
-    """Return the values that an option names, several where it names several."""
-    several = given.split(",") if isinstance(given, str) else given
-    return several if isinstance(several, Sequence) else [several]
-
 
 SEPARABLE = Premise(
     name="separable",
@@ -151,7 +85,12 @@ FULL_BATCHES = Premise(
     known="by construction",
     needs={"batch_size": (0,)},
 )
-LOSS_TO_0 = Premise(name="loss to 0", text="the loss tends to 0", known="cannot be checked")
+LOSS_TO_0 = Premise(
+    name="loss to 0",
+    text="the loss tends to 0",
+    said="{text}: log(1/loss) is {reached:.3g} at the end",
+    known="cannot be checked",
+)
 DIRECTION = Premise(
     name="weights converge in direction",
     text="the weights converge in direction",
@@ -160,6 +99,8 @@ DIRECTION = Premise(
 MARGINS = Premise(
     name="positive limit margins",
     text="the limit direction has a positive margin on every sample",
+    said="{text}: the last weights have {smallest:.3g} at least",
+    holds=lambda smallest: smallest > 0,
     known="measured",
 )
 GRADIENTS = Premise(
@@ -168,21 +109,42 @@ GRADIENTS = Premise(
     "direction",
     known="cannot be checked",
 )
+SEPARATES = Premise(
+    name="separates", text="the network separates the training data", known="measured"
+)
 DUAL_NORMS = Premise(
     name="dual norms at most 1",
     text="every unit has a dual norm of at most 1: without it units may be wrongly dead, and the "
     "end is a KKT point that is not the optimum",
+    said="every unit of the network has a dual norm of at most 1, to a hundredth",
     known="measured",
 )
-
+START = Premise(
+    name="a start below the loss of zero weights",
+    text="the start has no larger loss than weights of 0, and is no saddle",
+    said="the start has no larger loss than weights of 0: {begins:.6g} beside {at_zero:.6g}",
+    known="measured",
+    unless={"classes": ("joint",)},
+)
+SPAN = Premise(
+    name="support vectors span",
+    text="the support vectors span the inputs, as far as the samples do",
+    said="support vectors span the samples: {rank} of {of} dimensions",
+    holds=lambda rank, of: rank == of,
+    known="measured",
+    unless={"classes": ("joint",)},
+)
 ONE_LAYER = Premise(
     name="one hidden layer",
     text="there is one hidden layer: with more no theorem names the limit",
+    said="there is one hidden layer, whose limit a theorem names; with more the program is a bound",
+    how="",
     known="measured",
 )
 LOCAL_OPTIMUM = Premise(
     name="strict local optimum",
     text="the point next to the network is a strict local optimum, up to rotations of units",
+    said="{text} (certified in floating point){why}",
     known="proved",
 )
 
