@@ -62,7 +62,7 @@ def few_dimensions(rounds: int, n: int = 3000, D: int = 20) -> list[Row]:
     """Gaussian samples, beside DAQP, and beside ours where DAQP is not installed."""
     import daqp
 
-    from solvers import few_dimensions
+    from solvers.methods.backends import daqp as few_dimensions
 
     X = np.random.default_rng(0).normal(size=(n, D))
     y = taught(X, seed=1)

@@ -1,7 +1,7 @@
 """Kinds of arguments: the check that goes with an annotation, and with what it does not say.
 
-`solvers/checks.py` has the checks of numbers, words and arrays, with their messages; it is loaded
-when the first argument is checked.
+`solvers/numerics/checks.py` has the checks of numbers, words and arrays, with their messages; it is
+loaded when the first argument is checked.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ class Unreadable(ValueError):
 PROMISED = MappingProxyType(
     {
         # Results, and what they are made of.
-        "class:Certificate": "solvers.certificate:Certificate",
-        "class:ConstrainedCertificate": "solvers.constrained:ConstrainedCertificate",
-        "class:FitCertificate": "solvers.least_squares:FitCertificate",
+        "class:Certificate": "solvers.certificates.max_margin:Certificate",
+        "class:ConstrainedCertificate": "solvers.certificates.constrained:ConstrainedCertificate",
+        "class:FitCertificate": "solvers.methods.least_squares:FitCertificate",
         "class:Sample": ".data.sample:Sample",
         "class:DecisionMap": ".drawing.decision_maps:DecisionMap",
         "class:Row": ".drawing.figures:Row",
@@ -111,7 +111,7 @@ PROMISED = MappingProxyType(
         "class:Side": ".quantities.said:Side",
         "class:Verdict": ".reports.verdict:Verdict",
         "class:Trajectory": ".training.trajectory:Trajectory",
-        "enum:Status": "solvers.status:Status",
+        "enum:Status": "solvers.certificates.status:Status",
         # Networks, with the containers of their layers, and gatings.
         "network:BalancedReLU": ".networks.balanced_relu:BalancedReLU",
         "network:ResidualReLU": ".networks.balanced_relu:ResidualReLU",

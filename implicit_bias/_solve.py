@@ -43,7 +43,6 @@ try:
         certify_hinge,
         certify_kernel,
         certify_norm,
-        checks,
         conclude,
         conclude_norm,
         dense_rows,
@@ -82,7 +81,8 @@ try:
         to_numpy,
         worst_status,
     )
-    from solvers.html import html_table
+    from solvers.certificates.html import html_table
+    from solvers.numerics import checks
 except ImportError as error:
     if error.name != "solvers" or error.path is None:
         raise

@@ -55,7 +55,7 @@ InitName = Literal[UnitInit, "sign", "gaussian"]
 
 # Weight decay as a term of the loss, or beside the step.
 DecayName = Literal["coupled", "decoupled"]
-# Norms on one layer of weights in which a trainer descends, by their names in `solvers.norms`.
+# Norms on one layer of weights in which a trainer descends, by their names in `solvers.norms.norm`.
 WeightNorm = Literal["l2", "linf", "l1", "spectral"]
 
 DtypeName = Literal["float32", "float64"]

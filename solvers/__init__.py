@@ -2,8 +2,32 @@
 
 import logging
 
-from .answer import Answer, NotCertified
-from .arrays import (
+from .certificates.answer import Answer, NotCertified
+from .certificates.constrained import ConstrainedCertificate, certify_constrained
+from .certificates.max_margin import Certificate, certify
+from .certificates.solution import Solution, conclude, support_vectors
+from .certificates.status import Status, worst_status
+from .methods.backends.cvxpy_margins import to_cvxpy
+from .methods.backends.cvxpy_norms import norm_expression
+from .methods.dispatch import SOLVERS, solve
+from .methods.hinge_rows import HingeSolution, solve_hinge
+from .methods.interior.kernel import solve_kernel
+from .methods.least_squares import (
+    FitCertificate,
+    LeastSquaresProgram,
+    LeastSquaresSolution,
+    MomentLeastSquares,
+    SampledLeastSquares,
+    certify_fit,
+    solve_least_squares,
+)
+from .methods.nested import solve_nested
+from .methods.norm_routes import solve_norm, solver_of
+from .methods.one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
+from .methods.settings import Progress, Settings, SolverName
+from .methods.splitting import Split, split_rows
+from .norms.norm import Norm, NormName
+from .numerics.arrays import (
     Array,
     ArrayLike,
     DenseArray,
@@ -12,8 +36,7 @@ from .arrays import (
     is_torch_array,
     to_numpy,
 )
-from .certificate import Certificate, certify
-from .checks import (
+from .numerics.checks import (
     refuse_disguised,
     refuse_masked,
     require_array,
@@ -30,37 +53,14 @@ from .checks import (
     require_tolerance,
     shown,
 )
-from .constrained import ConstrainedCertificate, certify_constrained
-from .cvxpy_backend import to_cvxpy
-from .design import GatedDesign
-from .dispatch import SOLVERS, solve
-from .hinge_program import HingeCertificate, HingeProgram, certify_hinge
-from .hinge_rows import HingeSolution, solve_hinge
-from .images import GatedRows, RelativeMargins, Rows, dense_rows
-from .kernel_path import solve_kernel
-from .kernel_program import KernelProgram, KernelSolution, certify_kernel
-from .least_squares import (
-    FitCertificate,
-    LeastSquaresProgram,
-    LeastSquaresSolution,
-    MomentLeastSquares,
-    SampledLeastSquares,
-    certify_fit,
-    solve_least_squares,
-)
-from .memory import require_memory
-from .nested import solve_nested
-from .norm_cvxpy import norm_expression
-from .norm_program import NormProgram, NormSolution, certify_norm, conclude_norm
-from .norm_routes import solve_norm, solver_of
-from .norms import Norm, NormName
-from .one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
-from .programs import MaxMarginProgram
-from .settings import Progress, Settings, SolverName
-from .solution import Solution, conclude, support_vectors
-from .splitting import Split, split_rows
-from .status import Status, worst_status
-from .step_length import longest_step
+from .numerics.memory import require_memory
+from .numerics.step_length import longest_step
+from .programs.design import GatedDesign
+from .programs.hinge_program import HingeCertificate, HingeProgram, certify_hinge
+from .programs.images import GatedRows, RelativeMargins, Rows, dense_rows
+from .programs.kernel_program import KernelProgram, KernelSolution, certify_kernel
+from .programs.max_margin import MaxMarginProgram
+from .programs.norm_program import NormProgram, NormSolution, certify_norm, conclude_norm
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 

@@ -1,7 +1,7 @@
 """What a primal and a dual point prove, recomputed in exact rational arithmetic.
 
-Shares no line with `solvers.certificate`: every margin and every block is a plain double sum of
-`fractions.Fraction`, and only norms, which are roots, are rounded (once).
+Shares no line with `solvers.certificates.max_margin`: every margin and every block is a plain
+double sum of `fractions.Fraction`, and only norms, which are roots, are rounded (once).
 """
 
 from __future__ import annotations

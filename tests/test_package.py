@@ -129,7 +129,8 @@ def test_solvers_load_torch_and_cvxpy_only_where_they_use_them() -> None:
 
 # Where programs are stated for cvxpy: the standard form, and what the formulations state.
 LITERAL = {
-    "solvers/cvxpy_backend.py", "solvers/norm_cvxpy.py", "implicit_bias/limits/literal.py",
+    "solvers/methods/backends/cvxpy_margins.py", "solvers/methods/backends/cvxpy_norms.py",
+    "implicit_bias/limits/literal.py",
 }  # fmt: skip
 
 

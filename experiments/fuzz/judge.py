@@ -1,8 +1,8 @@
 """What an answer claims, recomputed in exact arithmetic and held against HiGHS and Clarabel.
 
-Shares no line with `solvers.certificate`. Every float64 number is an integer times a power of two:
-margins and blocks are sums of products of integers, without rounding; only norms, which are roots,
-are rounded, to 60 digits.
+Shares no line with `solvers.certificates.max_margin`. Every float64 number is an integer times
+a power of two: margins and blocks are sums of products of integers, without rounding; only norms,
+which are roots, are rounded, to 60 digits.
 """
 
 from __future__ import annotations

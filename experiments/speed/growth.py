@@ -140,7 +140,7 @@ def _flops(part: MaxMarginProgram, iterations: int) -> float:
 @contextmanager
 def _inner_programs() -> Iterator[list[tuple[MaxMarginProgram, int]]]:
     """The programs that are solved at once within, whole ones or parts, and their iterations."""
-    from solvers import interior_point
+    from solvers.methods import interior_point
 
     inner, parts = interior_point._solve_all, list[tuple[MaxMarginProgram, int]]()
 

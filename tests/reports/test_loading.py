@@ -189,7 +189,7 @@ def test_results_are_short_in_a_session_and_escaped_tables_in_a_notebook(folder)
     for thing in (report, report.limit, report.limit.certificate, report.trajectory,
                   report.comparison):  # fmt: skip
         assert thing._repr_html_().count("<tr>") > 5
-    from solvers.html import html_table
+    from solvers.certificates.html import html_table
 
     text = html_table("<t>", ("a", "&"), [("<script>", "x<y")])
     assert "<script>" not in text and "x&lt;y" in text and "&lt;t&gt;" in text

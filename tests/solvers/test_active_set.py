@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from solvers import GatedDesign, MaxMarginProgram, Settings, Status, active_set, solve
-from solvers.active_set import active_set_multipliers
+from solvers import GatedDesign, MaxMarginProgram, Settings, Status, solve
+from solvers.methods.sets import active as active_set
+from solvers.methods.sets.active import active_set_multipliers
 from tests.oracles import hard_margin
 from tests.problems import linear_program
 

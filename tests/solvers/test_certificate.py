@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from solvers import GatedDesign, MaxMarginProgram, NotCertified, Status, certify
-from solvers import certificate as certificates
-from solvers.arrays import to_numpy
-from solvers.solution import conclude
-from solvers.summation import enclose_adjoint, enclose_scores
+from solvers.certificates import max_margin as certificates
+from solvers.certificates.solution import conclude
+from solvers.numerics.arrays import to_numpy
+from solvers.numerics.summation import enclose_adjoint, enclose_scores
 from tests.certificate_checker import recompute
 from tests.problems import (
     Construction,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from solvers.checks import (
+from solvers.numerics.checks import (
     refuse_masked,
     require_choice,
     require_columns,

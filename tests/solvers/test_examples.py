@@ -11,7 +11,7 @@ import pytest
 
 import solvers
 
-MODULES = [f"solvers.{module.name}" for module in pkgutil.iter_modules(solvers.__path__)]
+MODULES = [module.name for module in pkgutil.walk_packages(solvers.__path__, "solvers.")]
 # Names of array-api-compat, and what is neither a function nor a class.
 FOREIGN = {"Array", "ArrayLike", "NormName", "Progress", "SOLVERS", "SolverName",
            "array_namespace", "is_torch_array"}  # fmt: skip

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import implicit_bias as ib
-from solvers import GatedDesign, MaxMarginProgram, Settings, Status, few_dimensions, solve
-from solvers.few_dimensions import has_few_dimensions, solve_few_dimensions
+from solvers import GatedDesign, MaxMarginProgram, Settings, Status, solve
+from solvers.methods.backends import daqp as few_dimensions
+from solvers.methods.backends.daqp import has_few_dimensions, solve_few_dimensions
 from tests.certificate_checker import assert_honest
 from tests.oracles import hard_margin
 from tests.problems import as_torch, linear_program

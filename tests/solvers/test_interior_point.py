@@ -16,18 +16,24 @@ from solvers import (
     Settings,
     Status,
     certify,
-    few_dimensions,
-    newton,
     solve,
 )
-from solvers import game as game_module
-from solvers.arrays import NotPositiveDefinite, SingularMatrix, lu_factor, lu_solve, to_numpy
-from solvers.game import _bounds, play
-from solvers.group_kernels import GroupKernels, group_kernels
-from solvers.newton import Iterate, NewtonSystem, Targets, factorise
-from solvers.predictor_corrector import advance, starting_point
-from solvers.refinement import balance_support, cancel_blocks
-from solvers.solution import support_vectors
+from solvers.certificates.solution import support_vectors
+from solvers.methods.backends import daqp as few_dimensions
+from solvers.methods.interior import game as game_module
+from solvers.methods.interior import newton
+from solvers.methods.interior.game import _bounds, play
+from solvers.methods.interior.group_kernels import GroupKernels, group_kernels
+from solvers.methods.interior.newton import Iterate, NewtonSystem, Targets, factorise
+from solvers.methods.interior.predictor_corrector import advance, starting_point
+from solvers.methods.refinement import balance_support, cancel_blocks
+from solvers.numerics.arrays import (
+    NotPositiveDefinite,
+    SingularMatrix,
+    lu_factor,
+    lu_solve,
+    to_numpy,
+)
 from tests.certificate_checker import assert_honest
 from tests.problems import (
     as_torch,
@@ -388,7 +394,7 @@ def sizes(caplog: pytest.LogCaptureFixture) -> Sizes:
     caplog.set_level(logging.DEBUG, "solvers")
 
     def logged(module: str) -> list[int]:
-        of_module = [r for r in caplog.records if r.name == f"solvers.{module}"]
+        of_module = [r for r in caplog.records if r.name == f"solvers.methods.{module}"]
         return [int(str(record.args[0])) for record in of_module]
 
     return logged
@@ -397,7 +403,7 @@ def sizes(caplog: pytest.LogCaptureFixture) -> Sizes:
 def test_leaving_samples_out_near_the_end_changes_nothing_but_the_cost(sizes: Sizes) -> None:
     program = gln_program(*random_gln(300, 12, 3, 2), 2)
     game = play(group_kernels(program), Settings(tol=1e-9))
-    assert sizes("game") and sizes("game")[-1] < 150
+    assert sizes("interior.game") and sizes("interior.game")[-1] < 150
     assert game.gap <= 1e-9
     optimum = solve(program, solver="cvxpy:CLARABEL").certificate.objective
     assert 1 / (game.lower * group_kernels(program).scale) == pytest.approx(optimum, rel=2e-8)
@@ -414,10 +420,10 @@ def test_support_vectors_left_out_by_mistake_are_taken_back(
     # Half way, with a threshold far too low, most support vectors are thrown out.
     for name, value in {"SETTLED": 10.0, "DISTANT": 1e-3, "WORTHWHILE": 0.99}.items():
         monkeypatch.setattr(game_module, name, value)
-    before = len(sizes("game"))
+    before = len(sizes("interior.game"))
     game = play(group_kernels(program), Settings(tol=1e-9))
     support = int((whole.dual > 1e-6 * whole.dual.max()).sum())
-    assert sizes("game")[before] < support
+    assert sizes("interior.game")[before] < support
     assert game.gap <= 1e-9
     assert game.lower == pytest.approx(whole.lower, rel=2e-9)
 
@@ -584,9 +590,9 @@ def test_a_working_set_ends_at_the_optimum_of_all_samples(
     n, D, H, C = shape
     program = gln_program(*random_gln(n, D, H, C, seed=n), C)
     direct = solve(program, settings=Settings(working_set_from=n + 1)).require()
-    assert sizes("working_set") == []
+    assert sizes("sets.working") == []
     solution = solve(kind(program), settings=WORKING).require()
-    assert len(sizes("working_set")) > 1 and max(sizes("working_set")) < n
+    assert len(sizes("sets.working")) > 1 and max(sizes("sets.working")) < n
     expected = direct.certificate.objective
     assert solution.certificate.objective == pytest.approx(expected, rel=2e-8)
     assert to_numpy(solution.dual).shape == (n,)
@@ -595,9 +601,9 @@ def test_a_working_set_ends_at_the_optimum_of_all_samples(
 def test_a_working_set_is_used_from_the_stated_number_of_samples_on(sizes: Sizes) -> None:
     program = gln_program(*random_gln(200, 10, 2, 2, seed=1), 2)
     solve(program, settings=Settings(working_set_from=201))
-    assert sizes("working_set") == []
+    assert sizes("sets.working") == []
     solve(program, settings=Settings(working_set_from=200))
-    assert sizes("working_set") == [200]
+    assert sizes("sets.working") == [200]
 
 
 def test_a_working_set_with_known_optimum_is_certified_on_all_samples(sizes: Sizes) -> None:
@@ -612,7 +618,7 @@ def test_a_working_set_with_known_optimum_is_certified_on_all_samples(sizes: Siz
     solution = solve(case.program, settings=WORKING).require()
     assert solution.certificate.objective == pytest.approx(case.optimum, rel=2e-8)
     assert_honest(case.program, solution)
-    assert len(sizes("working_set")) > 1 and max(sizes("working_set")) < 600
+    assert len(sizes("sets.working")) > 1 and max(sizes("sets.working")) < 600
 
 
 @KINDS
@@ -623,7 +629,7 @@ def test_a_working_set_passes_on_the_proof_of_a_first_set_that_is_not_separable(
     program = gln_program(X, y, contexts, 2)
     solution = solve(kind(program), settings=WORKING)
     assert solution.status is Status.NOT_SEPARABLE
-    (first,) = sizes("working_set")
+    (first,) = sizes("sets.working")
     assert np.count_nonzero(to_numpy(solution.dual)) <= first < 900
     assert_honest(program, solution)
 
@@ -634,7 +640,7 @@ def test_a_working_set_finds_two_samples_that_contradict_each_other_only_later(
     program = gln_program(*random_gln(900, 12, 3, 2, seed=5), 2)
     contradicting = stacked(program, [0], sign=-1.0)
     solution = solve(contradicting, settings=WORKING)
-    assert solution.status is Status.NOT_SEPARABLE and len(sizes("working_set")) > 1
+    assert solution.status is Status.NOT_SEPARABLE and len(sizes("sets.working")) > 1
     assert set(np.flatnonzero(solution.dual)) >= {0, 900}
     assert_honest(contradicting, solution)
 
@@ -661,7 +667,7 @@ def few_supports(n: int, seed: int = 0) -> MaxMarginProgram:
 def test_a_program_with_few_support_vectors_never_holds_many_samples(sizes: Sizes) -> None:
     program = few_supports(5000)
     solution = solve(program, settings=WORKING).require()
-    assert max(sizes("working_set")) < 500
+    assert max(sizes("sets.working")) < 500
     others = solve(program, solver="cvxpy:CLARABEL").require().certificate.objective
     assert solution.certificate.objective == pytest.approx(others, rel=2e-8)
 
@@ -674,7 +680,7 @@ def test_a_crowded_program_is_solved_on_all_samples_or_from_a_large_set_on(
     X, y, _ = random_gln(n, 300, 1, 1)
     solution = solve(linear_program(X, y), settings=Settings(tol=1e-2, working_set_from=2))
     assert solution.status is Status.SOLVED
-    assert sizes("working_set")[:2] == [300, second]
+    assert sizes("sets.working")[:2] == [300, second]
 
 
 def test_a_loose_tolerance_costs_fewer_iterations_on_a_working_set() -> None:
@@ -722,7 +728,7 @@ def test_a_set_of_groups_ends_where_all_groups_do(kind: Kind, sizes: Sizes) -> N
     program = kind(MaxMarginProgram(GatedDesign(X, Z, np.arange(800) // 2), y))
     on_a_set, at_once = solve(program, settings=Settings(group_set_from=1)), solve(program)
     assert on_a_set.status is at_once.status is Status.SOLVED
-    assert len(sizes("group_working_set")) > 1 and max(sizes("group_working_set")) < 400
+    assert len(sizes("sets.group_working")) > 1 and max(sizes("sets.group_working")) < 400
     assert on_a_set.certificate.gap <= 1e-8
     assert on_a_set.certificate.objective == pytest.approx(at_once.certificate.objective, rel=2e-8)
     assert_honest(program, on_a_set)
@@ -742,6 +748,6 @@ def test_a_set_of_groups_that_does_not_separate_takes_in_more_and_proves_it_of_a
     solved = solve(with_groups_again(own, shrunk), settings=settings)
     assert solved.status is Status.SOLVED
     assert solved.certificate.objective == pytest.approx(250.0, rel=1e-8)
-    assert sizes("group_working_set")[0] < 250 <= sizes("group_working_set")[-1] < 1000
+    assert sizes("sets.group_working")[0] < 250 <= sizes("sets.group_working")[-1] < 1000
     contradictory = with_groups_again(stacked(own, [0], sign=-1.0), shrunk)
     assert solve(contradictory, settings=settings).status is Status.NOT_SEPARABLE

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from solvers import NotCertified, Status
-from solvers.design import GatedDesign
-from solvers.least_squares import (
+from solvers.methods.least_squares import (
     MomentLeastSquares,
     SampledLeastSquares,
     certify_fit,
     solve_least_squares,
 )
+from solvers.programs.design import GatedDesign
 
 
 def sampled(X, Z, y) -> SampledLeastSquares:

@@ -22,8 +22,8 @@ from solvers import (
     solve,
     solve_norm,
 )
-from solvers.balls import LEAST, MOST, Cone, bordered, centred, linearised
-from solvers.coordinates import coordinates_of
+from solvers.norms.balls import LEAST, MOST, Cone, bordered, centred, linearised
+from solvers.programs.coordinates import coordinates_of
 
 # Least norms under 16 equalities and 24 rows, of eight contexts and six tokens.
 TOKENS = {
@@ -233,7 +233,7 @@ def test_inputs_of_low_rank_cost_no_digits(name) -> None:
 
 
 def test_memory_refuses_coefficients_that_do_not_fit(monkeypatch) -> None:
-    monkeypatch.setattr("solvers.memory._memory", lambda: 1e6)
+    monkeypatch.setattr("solvers.numerics.memory._memory", lambda: 1e6)
     image = RelativeMargins(np.ones((2, 400)), np.array([0, 1]), 2)
     with pytest.raises(ValueError, match="the interior point's matrices of 800 coefficients"):
         solve_norm(NormProgram(image, Norm.of("linf")))

@@ -9,13 +9,13 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-import solvers.one_vs_rest
+import solvers.methods.one_vs_rest
 from implicit_bias import solve_gln_svm
 from implicit_bias.gates import HyperplaneContexts
 from implicit_bias.programs import SVMGLN
 from solvers import GatedDesign, MaxMarginProgram, Settings, Status, certify, solve
-from solvers.group_kernels import group_kernels
-from solvers.one_vs_rest import one_vs_rest_programs, solve_one_vs_rest
+from solvers.methods.interior.group_kernels import group_kernels
+from solvers.methods.one_vs_rest import one_vs_rest_programs, solve_one_vs_rest
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -91,7 +91,7 @@ def refuse(program: MaxMarginProgram) -> None:
 
 def test_another_solver_finds_the_same_optima_without_a_gram_matrix(monkeypatch) -> None:
     mine = solve_one_vs_rest(GLN, LABELS)
-    monkeypatch.setattr(solvers.one_vs_rest, "group_kernels", refuse)
+    monkeypatch.setattr(solvers.methods.one_vs_rest, "group_kernels", refuse)
     theirs = solve_one_vs_rest(GLN, LABELS, solver="cvxpy:CLARABEL", settings=Settings(tol=1e-5))
     for other, ours in zip(theirs, mine, strict=True):
         assert ours.status is other.status is Status.SOLVED
@@ -112,9 +112,9 @@ def test_each_class_has_its_own_certificate_on_a_line_of_three() -> None:
 
 
 def test_all_classes_play_on_one_gram_matrix(monkeypatch) -> None:
-    seen, play = [], solvers.interior_point.play
+    seen, play = [], solvers.methods.interior_point.play
     monkeypatch.setattr(
-        solvers.interior_point,
+        solvers.methods.interior_point,
         "play",
         lambda kernels, *rest: (seen.append(kernels), play(kernels, *rest))[1],
     )
@@ -145,7 +145,7 @@ def test_memory_does_not_grow_with_the_classes() -> None:
 
 def test_large_data_have_working_sets_and_no_gram_matrix_of_all(monkeypatch) -> None:
     ours = solve_one_vs_rest(GLN, LABELS)
-    monkeypatch.setattr(solvers.one_vs_rest, "group_kernels", refuse)
+    monkeypatch.setattr(solvers.methods.one_vs_rest, "group_kernels", refuse)
     with pytest.raises(AssertionError, match="Gram matrix of all"):
         solve_one_vs_rest(GLN, LABELS, settings=Settings(working_set_from=N + 1))
     large = solve_one_vs_rest(GLN, LABELS, settings=Settings(working_set_from=N))

@@ -14,8 +14,9 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from solvers import GatedDesign, MaxMarginProgram, Status, few_dimensions, solve
-from solvers.cvxpy_backend import inseparability_program, primal_program
+from solvers import GatedDesign, MaxMarginProgram, Status, solve
+from solvers.methods.backends import daqp as few_dimensions
+from solvers.methods.backends.cvxpy_margins import inseparability_program, primal_program
 from tests.certificate_checker import assert_honest
 from tests.problems import gln_program
 

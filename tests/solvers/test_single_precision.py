@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers import MaxMarginProgram, Settings, Status, interior_point, solve
-from solvers.game import Game, play
-from solvers.group_kernels import GroupKernels, group_kernels
-from solvers.newton import NewtonSystem, Targets
-from solvers.predictor_corrector import Start, starting_point
+from solvers import MaxMarginProgram, Settings, Status, solve
+from solvers.methods import interior_point
+from solvers.methods.interior.game import Game, play
+from solvers.methods.interior.group_kernels import GroupKernels, group_kernels
+from solvers.methods.interior.newton import NewtonSystem, Targets
+from solvers.methods.interior.predictor_corrector import Start, starting_point
 from tests.problems import (
     Construction,
     as_torch,

@@ -26,11 +26,11 @@ from solvers import (
     Settings,
     Solution,
     Status,
-    few_dimensions,
-    memory,
     solve,
 )
-from solvers.cvxpy_backend import inseparability_program, primal_program
+from solvers.methods.backends import daqp as few_dimensions
+from solvers.methods.backends.cvxpy_margins import inseparability_program, primal_program
+from solvers.numerics import memory
 from tests.certificate_checker import assert_honest, recompute
 from tests.problems import PROBLEMS, Hardness, Problem, as_torch, linear_program, stacked
 

@@ -9,8 +9,8 @@ from sklearn.svm import LinearSVC
 
 import implicit_bias as ib
 from solvers import GatedDesign, MaxMarginProgram, Settings, Status, certify, solve
-from solvers.sparse_active_set import SparseKernel, SparseRows, exchange_multipliers
-from solvers.summation import enclose_adjoint, enclose_scores
+from solvers.methods.sets.sparse_active import SparseKernel, SparseRows, exchange_multipliers
+from solvers.numerics.summation import enclose_adjoint, enclose_scores
 from tests.certificate_checker import assert_honest
 from tests.oracles import hard_margin
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from solvers import MaxMarginProgram, Settings, Status, solve, threads
-from solvers.threads import CpuTimes, threads_for
+from solvers import MaxMarginProgram, Settings, Status, solve
+from solvers.numerics import threads
+from solvers.numerics.threads import CpuTimes, threads_for
 from tests.problems import gln_construction
 
 START = CpuTimes(wall=5.0, own=2.0, idle=40.0)

@@ -1,0 +1,1 @@
+"""Bounds that points prove, and the answers that carry them."""

@@ -1,0 +1,1 @@
+"""Methods that solve the programs, by name and by the shape of the data."""

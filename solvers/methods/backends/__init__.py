@@ -1,0 +1,1 @@
+"""Doors to the solvers of others: cvxpy, HiGHS, DAQP."""

@@ -1,0 +1,1 @@
+"""Interior points: predictors, correctors and their Newton systems."""

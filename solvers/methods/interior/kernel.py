@@ -1,0 +1,209 @@
+"""Interior point for programs that are given by their kernel."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...certificates.max_margin import RESOLUTION, Certificate
+from ...certificates.solution import status_of
+from ...numerics.arrays import NotPositiveDefinite, cholesky_lower, cholesky_solve, is_sparse
+from ...numerics.step_length import longest_step
+from ...programs.kernel_program import KernelProgram, KernelSolution, certify_kernel
+from ..sets.sparse_active import SparseKernel, exchange_multipliers
+from ..settings import Settings
+
+__all__ = ["solve_kernel"]
+
+ITERATIONS = 100
+# Added to the Newton matrix of unit diagonal: what a singular kernel needs to factorise. Steps
+# are corrected by exact residuals, so that it costs iterations and not accuracy.
+RIDGE = 1e-14
+# Step to the boundary.
+DAMPING = 0.995
+# Stop once this many iterations have not lowered the complementarity by a tenth.
+PATIENCE = 10
+
+
+def solve_kernel(program: KernelProgram, settings: Settings | None = None) -> KernelSolution:
+    """Solve a program that is given by its kernel and certify the answer.
+
+    A primal-dual interior point follows the central path of `min lam' Q lam` over multipliers of
+    sum one, whose least value is the squared best margin: like the game of the other programs it
+    always has an interior, and value zero is the proof that nothing separates. Every iteration
+    takes one Cholesky factor.
+
+    Parameters
+    ----------
+    program : KernelProgram
+        With a kernel (n, n). A sparse one is solved by exchanges of blocks of samples, and made
+        dense only where these do not end.
+    settings : Settings, optional
+        `tol`, `max_iterations` (by default 100) and `progress` count here.
+
+    Returns
+    -------
+    KernelSolution
+
+    References
+    ----------
+    S. Mehrotra, "On the implementation of a primal-dual interior point method", 1992.
+
+    Examples
+    --------
+    With the kernel diag(4, 1) the function has norm sqrt(1/4 + 1):
+
+    >>> program = KernelProgram(np.diag([4.0, 1.0]), np.array([1.0, -1.0]))
+    >>> round(solve_kernel(program).require().certificate.objective ** 2, 6)
+    1.25
+    """
+    start, chosen = time.perf_counter(), settings or Settings()
+    found, before = None, 0
+    if is_sparse(program.kernel):
+        if np.all(program.signed.diagonal() > 0):
+            found, before = exchange_multipliers(SparseKernel(program.signed), chosen)
+        if found is None or not found.any():
+            program, found = program.dense_rows(), None
+    lam, iterations = (found, 0) if found is not None else _minimise(program.signed, chosen)
+    iterations += before
+    certificate = certify_kernel(program, lam)
+    if not certificate.proves_optimality(chosen.tol):
+        lam, certificate = _better(program, lam, certificate)
+    products, separated = program.signed @ lam, certificate.proves_separability()
+    root = math.sqrt(float(lam @ products)) if separated else float(lam.sum())
+    smallest = float(products.min()) if separated else 1.0
+    return KernelSolution(
+        dual=lam / root,
+        coefficients=program.signs * lam / smallest,
+        margins=products / smallest,
+        status=status_of(certificate, chosen.tol),
+        certificate=certificate,
+        tol=chosen.tol,
+        iterations=iterations,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _minimise(Q: np.ndarray, settings: Settings) -> tuple[np.ndarray, int]:
+    """Multipliers (n,) of sum one with the least `lam' Q lam`, and the iterations."""
+    diagonal = Q.diagonal()
+    if not np.all(diagonal > 0):  # features that are zero: no function reaches these samples
+        empty = (diagonal <= 0).astype(np.float64)
+        return empty / empty.sum(), 0
+    sizes = np.sqrt(diagonal)
+    unit, c = Q / sizes[:, None] / sizes, 1 / sizes
+    c = c / c.max()  # the sum of the multipliers, in these units
+    point = _Point.start(unit, c)
+    best, gap, left = point.lam, math.inf, [math.inf] * PATIENCE
+    done, limit = 0, settings.max_iterations or ITERATIONS
+    while done < limit:
+        now = point.gap(c)
+        if now < gap:
+            best, gap = point.lam, now
+        left.append(float(point.lam @ point.z))
+        settled = point.vanishes(unit)
+        if gap <= 0.1 * settings.tol or settled or not left[-1] < 0.9 * left[-1 - PATIENCE]:
+            break
+        moved = point.step(unit, c)
+        if moved is None:
+            break
+        point, done = moved, done + 1
+        if settings.progress is not None:
+            settings.progress(done, gap)
+    lam = (best if gap < math.inf else point.lam) / sizes
+    return lam / lam.sum(), done
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """Point of the path: `lam, z > 0`, and `Q lam - mu c = z`, `c' lam = 1` at its end."""
+
+    lam: np.ndarray
+    z: np.ndarray
+    mu: float
+    products: np.ndarray
+
+    @classmethod
+    def start(cls, Q: np.ndarray, c: np.ndarray) -> _Point:
+        """Point of multipliers inverse to `c`, with all slacks positive."""
+        lam = 1 / (len(c) * c)
+        products = Q @ lam
+        mu = float(lam @ products)
+        slack = products - mu * c
+        return cls(
+            lam, np.maximum(slack, 0) + np.abs(slack).mean() + 1e-3 * lam.mean(), mu, products
+        )
+
+    @property
+    def value(self) -> float:
+        """Objective `lam' Q lam`."""
+        return float(self.lam @ self.products)
+
+    def gap(self, c: np.ndarray) -> float:
+        """Relative gap between the bounds of the optimum at this point."""
+        margin = float((self.products / c).min())
+        return self.value / (margin * float(c @ self.lam)) - 1 if margin > 0 else math.inf
+
+    def vanishes(self, Q: np.ndarray) -> bool:
+        """True if the value is zero to the resolution of its terms."""
+        # No entry of a kernel of unit diagonal exceeds 1: most points need no more than that.
+        if self.value > RESOLUTION * float(self.lam.sum()) ** 2:
+            return False
+        return self.value <= 0.1 * RESOLUTION * float(self.lam @ (np.abs(Q) @ self.lam))
+
+    def step(self, Q: np.ndarray, c: np.ndarray) -> _Point | None:
+        """Take Mehrotra's predictor and corrector step; None where nothing can be factorised."""
+        # The symmetric matrix, read by columns: LAPACK then takes it without a copy.
+        newton = Q.copy().T
+        diagonal = np.einsum("nn->n", newton)
+        diagonal += self.z / self.lam + RIDGE * len(c)
+        try:
+            factor = cholesky_lower(newton)
+        except NotPositiveDefinite:
+            return None
+        column = cholesky_solve(factor, c)
+        residual = self.products - self.mu * c - self.z
+        missing = 1 - float(c @ self.lam)
+
+        def direction(target: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+            """Return the Newton step towards products of `target`."""
+            # (Q + z / lam) d_lam - d_mu c = -residual + target / lam - z, d_z from the products.
+            right = cholesky_solve(factor, target / self.lam - self.z - residual)
+            d_mu = (missing - float(c @ right)) / float(c @ column)
+            d_lam = right + d_mu * column
+            return d_lam, (target - self.z * d_lam) / self.lam - self.z, d_mu
+
+        average = float(self.lam @ self.z) / len(c)
+        d_lam, d_z, _ = direction(np.zeros_like(c))
+        ahead = (self.lam + _longest(self.lam, d_lam) * d_lam) @ (
+            self.z + _longest(self.z, d_z) * d_z
+        )
+        centre = (float(ahead) / len(c) / average) ** 3 * average
+        d_lam, d_z, d_mu = direction(centre - d_lam * d_z)
+        length = DAMPING * min(_longest(self.lam, d_lam), _longest(self.z, d_z))
+        lam = self.lam + length * d_lam
+        return _Point(lam, self.z + length * d_z, self.mu + length * d_mu, Q @ lam)
+
+
+def _longest(values: np.ndarray, step: np.ndarray) -> float:
+    """Longest step for which `values` keep their signs, at most 1 / DAMPING."""
+    return min(1 / DAMPING, longest_step(values, step))
+
+
+def _better(
+    program: KernelProgram, lam: np.ndarray, certificate: Certificate
+) -> tuple[np.ndarray, Certificate]:
+    """Better one of `lam` and of the multipliers that make the margins of its support equal."""
+    Q = program.signed
+    weighed = lam * np.sqrt(np.maximum(Q.diagonal(), 0))
+    support = np.flatnonzero(weighed > 1e-6 * weighed.max())
+    solved, *_ = np.linalg.lstsq(Q[np.ix_(support, support)], np.ones(len(support)), rcond=None)
+    if np.any(solved <= 0):
+        return lam, certificate
+    refined = np.zeros_like(lam)
+    refined[support] = solved / solved.sum()
+    found = certify_kernel(program, refined)
+    return (refined, found) if found.gap < certificate.gap else (lam, certificate)

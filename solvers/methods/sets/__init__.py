@@ -1,0 +1,1 @@
+"""Active sets and working sets of samples and of groups."""

@@ -1,0 +1,181 @@
+"""Multipliers of sparse programs of one group, by exchanging blocks of samples.
+
+Where inputs are sparse and many, most samples are support vectors: sets are nearly all samples, and
+their systems are solved by conjugate gradients, with products that cost as many operations as there
+are entries. No matrix of the samples is formed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator, cg
+
+from ...certificates.max_margin import Certificate, certify
+from ...numerics.arrays import scale_rows
+from ...programs.max_margin import MaxMarginProgram
+from ..refinement import PrimalDual
+from ..settings import Settings
+
+__all__ = ["SparseKernel", "SparseRows", "exchange_multipliers", "solve_sparse"]
+
+Floats = NDArray[np.float64]
+
+# Residual of a system, as a share of its right side, and the steps it may take.
+RESIDUAL, STEPS = 1e-13, 1000
+# Share of the tolerance by which margins may fall short, and multipliers below this share of the
+# largest, which count as zero.
+EXACT, ROUNDING = 0.1, 1e-11
+# Exchanges, and how many may fail to lower the number of wrong signs: block exchanges can cycle.
+EXCHANGES, PATIENCE = 60, 5
+
+
+class Products(Protocol):
+    """Products with a positive semidefinite matrix Q (n, n) that is not formed."""
+
+    @property
+    def diagonal(self) -> Floats:
+        """Diagonal (n,) of Q."""
+
+    def of_part(self, rows: NDArray[np.intp]) -> LinearOperator:
+        """The part of Q of some samples, as an operator."""
+
+    def times(self, lam: Floats) -> Floats:
+        """Product `Q lam` (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Matrix `Q = A A'` of rows A (n, D), those of the inputs times labels and gates."""
+
+    A: csr_array
+
+    @property
+    def diagonal(self) -> Floats:
+        """Squared norms (n,) of the rows."""
+        return np.asarray((self.A * self.A).sum(axis=1))
+
+    def of_part(self, rows: NDArray[np.intp]) -> LinearOperator:
+        """The part of Q of some samples, as an operator."""
+        part = self.A[rows]
+        turned = part.T.tocsr()
+        shape = (len(rows), len(rows))
+        return LinearOperator(shape, matvec=lambda v: part @ (turned @ v), dtype=np.float64)
+
+    def times(self, lam: Floats) -> Floats:
+        """Product `Q lam` (n,)."""
+        return np.asarray(self.A @ (self.A.T @ lam))
+
+
+@dataclass(frozen=True, eq=False)
+class SparseKernel:
+    """Matrix Q that is sparse itself."""
+
+    Q: csr_array
+
+    @property
+    def diagonal(self) -> Floats:
+        """Diagonal (n,) of Q."""
+        return np.asarray(self.Q.diagonal())
+
+    def of_part(self, rows: NDArray[np.intp]) -> LinearOperator:
+        """The part of Q of some samples, as an operator."""
+        part = self.Q[rows][:, rows]
+        return LinearOperator(part.shape, matvec=lambda v: part @ v, dtype=np.float64)
+
+    def times(self, lam: Floats) -> Floats:
+        """Product `Q lam` (n,)."""
+        return np.asarray(self.Q @ lam)
+
+
+def exchange_multipliers(Q: Products, settings: Settings) -> tuple[Floats | None, int]:
+    """Find multipliers (n,) of `max sum(lam) - lam' Q lam / 2, lam >= 0`, and count the exchanges.
+
+    Parameters
+    ----------
+    Q : Products
+    settings : Settings
+        `tol` and `max_iterations`, a bound of the exchanges.
+
+    Returns
+    -------
+    ((n,) array or None, int)
+        None where a system cannot be solved, as of samples that depend on each other, or the
+        exchanges do not end.
+
+    References
+    ----------
+    J. Kim, H. Park, "Fast nonnegative matrix factorization: an active-set-like method and
+    comparisons", 2011, section 4: in one exchange all samples whose multiplier or margin has the
+    wrong sign.
+
+    Examples
+    --------
+    >>> lam, _ = exchange_multipliers(SparseRows(csr_array(np.diag([2.0, 1.0]))), Settings())
+    >>> lam.round(9).tolist()
+    [0.25, 1.0]
+    """
+    diagonal = Q.diagonal
+    lam, active = np.zeros(len(diagonal)), np.ones(len(diagonal), dtype=bool)
+    fewest, patience = len(lam) + 1, PATIENCE
+    for done in range(1, (settings.max_iterations or EXCHANGES) + 1):
+        rows = np.flatnonzero(active)
+        part, start = Q.of_part(rows), lam[rows]
+        inverse = 1 / diagonal[rows]
+        scaled = LinearOperator(part.shape, matvec=lambda v, d=inverse: d * v, dtype=np.float64)
+        right = np.ones(len(rows))
+        with np.errstate(all="ignore"):  # where no multipliers solve a system
+            found, failed = cg(part, right, start, rtol=RESIDUAL, atol=0.0, maxiter=STEPS, M=scaled)
+        if failed or not np.all(np.isfinite(found)):
+            return None, done
+        lam = np.zeros_like(lam)
+        lam[rows] = found
+        negative = lam < -ROUNDING * np.abs(found).max(initial=0.0)
+        asking = ~active & (Q.times(lam) < 1 - EXACT * settings.tol)
+        wrong = int(negative.sum() + asking.sum())
+        if settings.progress is not None:
+            settings.progress(done, np.inf if wrong else 0.0)
+        if wrong == 0:
+            return np.clip(lam, 0.0, None), done
+        fewest, patience = (wrong, PATIENCE) if wrong < fewest else (fewest, patience - 1)
+        if patience < 0:
+            break
+        active ^= negative | asking
+        if not active.any():
+            break
+    return None, done
+
+
+def solve_sparse(
+    program: MaxMarginProgram, settings: Settings
+) -> tuple[PrimalDual, Certificate, int] | None:
+    """Solve a program of sparse inputs and one gate column, and certify it.
+
+    Parameters
+    ----------
+    program : MaxMarginProgram
+    settings : Settings
+
+    Returns
+    -------
+    points, their certificate and the number of exchanges, or None
+        None where the certificate does not reach the tolerance: there other methods go on.
+    """
+    design = program.design
+    if design.Z.shape[1] != 1 or not np.all(design.sample_sizes > 0):
+        return None
+    if design.X.shape[0] > design.X.shape[1]:  # not all rows are independent
+        return None
+    rows = SparseRows(scale_rows(design.X, program.y * design.Z[:, 0]))
+    lam, exchanges = exchange_multipliers(rows, settings)
+    if lam is None or not lam.any():
+        return None
+    answer = PrimalDual(primal=program.dual_blocks(lam), dual=lam)
+    certificate = certify(program, answer.primal, answer.dual)
+    if not certificate.proves_optimality(settings.tol):
+        return None
+    return answer, certificate, exchanges

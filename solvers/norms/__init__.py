@@ -1,0 +1,1 @@
+"""Norms of coefficients, and their unit balls."""

@@ -1,0 +1,1 @@
+"""Arrays, checks of arguments, sums with proved errors, memory and threads."""
