@@ -9,6 +9,7 @@ from .certificates.solution import Solution, conclude, support_vectors
 from .certificates.status import Status, worst_status
 from .methods.backends.cvxpy_margins import to_cvxpy
 from .methods.backends.cvxpy_norms import norm_expression
+from .methods.damped_newton import damped_newton
 from .methods.dispatch import SOLVERS, solve
 from .methods.hinge_rows import HingeSolution, solve_hinge
 from .methods.interior.kernel import solve_kernel
@@ -53,6 +54,7 @@ from .numerics.checks import (
     require_tolerance,
     shown,
 )
+from .numerics.factor import Factor
 from .numerics.memory import require_memory
 from .numerics.step_length import longest_step
 from .programs.design import GatedDesign
@@ -71,6 +73,7 @@ __all__ = [
     "Certificate",
     "ConstrainedCertificate",
     "DenseArray",
+    "Factor",
     "FitCertificate",
     "GatedDesign",
     "GatedRows",
@@ -108,6 +111,7 @@ __all__ = [
     "certify_norm",
     "conclude",
     "conclude_norm",
+    "damped_newton",
     "dense_rows",
     "is_torch_array",
     "longest_step",

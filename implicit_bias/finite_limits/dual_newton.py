@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
-from .._solve import longest_step
+from .._solve import Factor, damped_newton, longest_step
 from ..data.arrays import Floats
 from .potential import Potential
 
 __all__ = ["Dual", "infeasibility", "solve_equalities", "solve_margins"]
 
 EPS = float(np.finfo(np.float64).eps)
-_DECREASE, _SHRINK, _HALVINGS = 1e-4, 0.5, 60
-_SMALLEST_BARRIER = 1e-13
+_STAGE, _SMALLEST_BARRIER = 0.03, 1e-13
+# Newton's steps at one barrier.
+_STEPS = 200
 
 
 class Dual(NamedTuple):
@@ -43,31 +42,24 @@ def solve_equalities(
 
     def value(w: Floats) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(wanted @ w - potential.conjugate(rows.T @ w).sum())
+            return float(potential.conjugate(rows.T @ w).sum() - wanted @ w)
 
-    w, iterations, worst = np.zeros(len(rows)), 0, np.inf
-    while iterations < max_iterations:
-        iterations += 1
+    def derivatives(w: Floats) -> tuple[Floats, Floats]:
         z = rows.T @ w
-        slopes = potential.slopes(z)
-        missing = wanted - rows @ potential.coefficients(z)
-        step = _solved(rows * slopes @ rows.T, missing)
-        decrement = float(missing @ step)
-        size = potential.step_to_the_edge(z, rows.T @ step)
-        miss = float(np.linalg.norm(missing))
-        if size == 1.0 and miss <= 1e-12 * np.linalg.norm(wanted) and miss >= worst / 2:
-            break  # rounding
-        worst = min(worst, miss) if size == 1.0 else np.inf
-        if size < 1.0 or miss > 1e-9 * np.linalg.norm(wanted):
-            size = _searched(value, w, step, size, decrement)
-        if size == 0.0:
-            break
-        w = w + size * step
+        return rows @ potential.coefficients(z) - wanted, rows * potential.slopes(z) @ rows.T
+
+    def room(w: Floats, dw: Floats) -> float:
+        return potential.room(rows.T @ w, rows.T @ dw)
+
+    w, iterations = damped_newton(
+        value, derivatives, np.zeros(len(rows)), room=room, max_steps=max_iterations
+    )
     z = rows.T @ w
     slopes, b = potential.slopes(z), potential.coefficients(z)
     # Onto the samples exactly, by one more step of the primal, which keeps signs that are locked.
+    onto = Factor(rows * slopes @ rows.T)
     for _ in range(2):
-        b = b + slopes * (rows.T @ _solved(rows * slopes @ rows.T, wanted - rows @ b))
+        b = b + slopes * (rows.T @ onto.solve(wanted - rows @ b))
     return Dual(b, back @ w, iterations)
 
 
@@ -84,36 +76,35 @@ def solve_margins(
     if np.all(signed @ start >= margin * (1 - 4 * EPS)):
         return Dual(start, np.zeros(n), 0)
     lam = np.full(n, 0.1 / (n * max(float(np.abs(signed).max()), np.finfo(float).tiny)))
+    lam *= min(1.0, potential.room(np.zeros(signed.shape[1]), signed.T @ lam) / 2)
     barrier, iterations = margin * float(lam.mean()), 0
     while True:
 
         def value(lam: Floats, mu: float = barrier) -> float:
             if not np.all(lam > 0):
-                return -np.inf
+                return np.inf
             with np.errstate(over="ignore", invalid="ignore"):
                 conjugate = potential.conjugate(signed.T @ lam).sum()
-            return float(margin * lam.sum() - conjugate + mu * np.log(lam).sum())
+            return float(conjugate - margin * lam.sum() - mu * np.log(lam).sum())
 
-        while iterations < max_iterations:
-            iterations += 1
+        def derivatives(lam: Floats, mu: float = barrier) -> tuple[Floats, Floats]:
             z = signed.T @ lam
-            slope = margin - signed @ potential.coefficients(z) + barrier / lam
-            curved = signed * potential.slopes(z) @ signed.T + np.diag(barrier / lam**2)
-            step = _solved(curved, slope)
-            decrement = float(slope @ step)
-            if decrement <= 1e-4 * n * barrier:
-                break
-            inside = longest_step(lam, step)
-            size = min(potential.step_to_the_edge(z, signed.T @ step), 0.9 * inside)
-            size = _searched(value, lam, step, size, decrement)
-            if size == 0.0:
-                break
-            lam = lam + size * step
-        b = potential.coefficients(signed.T @ lam)
-        reached = barrier <= _SMALLEST_BARRIER * margin * float(lam.mean())
+            curved = signed * potential.slopes(z) @ signed.T + np.diag(mu / lam**2)
+            return signed @ potential.coefficients(z) - margin - mu / lam, curved
+
+        def room(lam: Floats, step: Floats) -> float:
+            return min(potential.room(signed.T @ lam, signed.T @ step), longest_step(lam, step))
+
+        lam, steps = damped_newton(
+            value, derivatives, lam, room=room, enough=1e-4 * n * barrier,
+            max_steps=min(_STEPS, max_iterations - iterations),
+        )  # fmt: skip
+        iterations += steps
+        # What takes so many steps at one barrier has no end.
+        reached = steps == _STEPS or barrier <= _SMALLEST_BARRIER * margin * float(lam.mean())
         if reached or iterations >= max_iterations:
-            return Dual(b, lam, iterations)
-        barrier *= 0.1
+            return Dual(potential.coefficients(signed.T @ lam), lam, iterations)
+        barrier *= _STAGE
 
 
 def infeasibility(
@@ -144,29 +135,3 @@ def infeasibility(
     if found.status != 0 or not -found.fun > 1e-7 * np.linalg.norm(goal):
         return None
     return np.asarray(found.x)
-
-
-def _searched(
-    value: Callable[[Floats], float], at: Floats, step: Floats, size: float, decrement: float
-) -> float:
-    """Return a step size at which a concave function has grown enough; 0 if none is found."""
-    before = value(at)
-    for _ in range(_HALVINGS):
-        if value(at + size * step) >= before + _DECREASE * size * decrement:
-            return size
-        size *= _SHRINK
-    return 0.0
-
-
-def _solved(matrix: Floats, right: Floats) -> Floats:
-    """Return the solution of a positive semidefinite system, equilibrated."""
-    d = np.sqrt(np.diag(matrix))
-    d = np.where(d > 0, d, 1.0)
-    scaled = matrix / np.outer(d, d)
-    try:
-        factor = cho_factor(scaled, lower=True)
-        x = cho_solve(factor, right / d)
-        x = x + cho_solve(factor, right / d - scaled @ x)
-    except np.linalg.LinAlgError:
-        x = np.linalg.lstsq(scaled, right / d, rcond=None)[0]
-    return np.asarray(x / d)

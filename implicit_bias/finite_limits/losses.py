@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +11,10 @@ from types import MappingProxyType
 import numpy as np
 from scipy.special import log_softmax, softmax, xlog1py, xlogy
 
+from .._solve import longest_step
 from ..data.arrays import Floats
 
-__all__ = ["FIT_LOSSES", "Logistic", "MeanLoss", "Softmax", "Squared"]
+__all__ = ["FIT_LOSSES", "Exact", "Logistic", "MeanLoss", "Softmax", "Squared"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,18 @@ class MeanLoss(ABC):
     def curvature(self, f: Floats, y: Floats) -> Floats:
         """Return the second derivatives of F, (n,) or (n, K, K)."""
 
+    def scores(self, r: Floats, y: Floats) -> Floats:
+        """Return the one score a sample (n,) at which the multipliers are r; NaN without such."""
+        raise NotImplementedError
+
+    def stiffness(self, r: Floats, y: Floats) -> Floats:
+        """Return minus the derivative of `scores`, (n,)."""
+        raise NotImplementedError
+
+    def room(self, r: Floats, dr: Floats, y: Floats) -> float:
+        """Return the longest step along dr on which `scores` stay finite."""
+        return math.inf
+
 
 class Squared(MeanLoss):
     """Half the mean of the squared errors, ``mean (f - y)^2 / 2``."""
@@ -67,6 +81,14 @@ class Squared(MeanLoss):
         """Return ``<r, y> - n ||r||^2 / 2``."""
         squares = r**2 / (self.shares if y.ndim == 1 else self._rows)
         return float(np.sum(r * y) - np.sum(squares) / 2)
+
+    def scores(self, r: Floats, y: Floats) -> Floats:
+        """Return ``y - n r``."""
+        return np.asarray(y - r / self.shares)
+
+    def stiffness(self, r: Floats, y: Floats) -> Floats:
+        """Return n."""
+        return np.asarray(1 / self.shares)
 
     def curvature(self, f: Floats, y: Floats) -> Floats:
         """Return 1 / n."""
@@ -92,6 +114,22 @@ class Logistic(MeanLoss):
         if not (np.all(q >= 0) and np.all(q <= 1)):
             return -np.inf
         return -float(np.sum(self.shares * (xlogy(q, q) + xlog1py(1 - q, -q))))
+
+    def scores(self, r: Floats, y: Floats) -> Floats:
+        """Return ``y log(1 / q - 1)``."""
+        q = y * r / self.shares
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(y * (np.log1p(-q) - np.log(q)))
+
+    def stiffness(self, r: Floats, y: Floats) -> Floats:
+        """Return ``n / (q (1 - q))``."""
+        q = y * r / self.shares
+        return np.asarray(1 / (self.shares * q * (1 - q)))
+
+    def room(self, r: Floats, dr: Floats, y: Floats) -> float:
+        """Return the longest step that keeps q in [0, 1]."""
+        q, dq = y * r / self.shares, y * dr / self.shares
+        return min(longest_step(q, dq), longest_step(1 - q, -dq))
 
     def curvature(self, f: Floats, y: Floats) -> Floats:
         """Return ``1 / (n (1 + e^f) (1 + e^-f))``."""
@@ -126,6 +164,18 @@ class Softmax(MeanLoss):
         diagonal = p[:, :, None] * np.eye(p.shape[1])
         curved = diagonal - p[:, :, None] * p[:, None, :]
         return np.asarray(curved * self.shares[:, None, None])
+
+
+class Exact(Squared):
+    """The loss of interpolation, 0 at the targets and infinite elsewhere; shares are ones."""
+
+    def scores(self, r: Floats, y: Floats) -> Floats:
+        """Return y."""
+        return y
+
+    def stiffness(self, r: Floats, y: Floats) -> Floats:
+        """Return zeros."""
+        return np.zeros(len(r))
 
 
 FIT_LOSSES: Mapping[str, type[MeanLoss]] = MappingProxyType(

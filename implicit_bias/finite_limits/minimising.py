@@ -12,6 +12,7 @@ from .._solve import Norm
 from ..data.arrays import Floats
 from .certificate import LIVE, certificate_of, ratio
 from .descent import solve_proximal
+from .losses import Exact
 from .newton import solve_barrier, solve_box, solve_groups, solve_l2_ball, solve_ridge
 from .problem import FitProblem
 from .regularisers import Ball, Barrier, Interpolation, Penalty, Regulariser, Ridge
@@ -85,7 +86,7 @@ def _by_rows(
     elif regulariser.norm == Norm.of("l2"):
         group = np.zeros_like(group)
     interpolating = isinstance(regulariser, Interpolation)
-    loss = None if interpolating else problem.loss
+    loss = Exact(np.ones(len(problem.y))) if interpolating else problem.loss
     program = RowsProgram(inputs @ inputs.T, columns, group, problem.y, loss, regulariser.lam)
 
     def read(r: Floats, t: Floats) -> Floats:
@@ -128,7 +129,7 @@ def _by_groups(
         zeta = w.reshape(problem.shape)
         return certificate_of(problem, regulariser, zeta, problem.multipliers(zeta)).gap
 
-    w, steps = solve_groups(A, problem.y, problem.loss, regulariser.lam, of_each, gap, tol=tol / 30)
+    w, steps = solve_groups(A, problem.y, problem.loss, regulariser.lam, of_each, gap, tol / 30)
     V = (A.T @ problem.multipliers(w.reshape(problem.shape))) ** 2
     slack = 1 - np.sqrt(np.bincount(of_each, V)) / regulariser.lam
     w, _ = _pruned(w, slack[of_each], gap, tol)

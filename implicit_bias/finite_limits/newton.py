@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
-from .._solve import longest_step
+from .._solve import Factor, damped_newton, longest_step
 from ..data.arrays import Floats
 from .losses import MeanLoss
-from .regularisers import Barrier
+from .regularisers import Barrier, Ridge
 
-__all__ = ["solve_barrier", "solve_groups", "solve_box", "solve_l2_ball", "solve_ridge"]
+__all__ = ["Gap", "solve_barrier", "solve_box", "solve_groups", "solve_l2_ball", "solve_ridge"]
 
-_STEPS, _HALVINGS = 200, 50
-_STAGE, _STAGES = 0.1, 16
+_STEPS, _STAGE = 200, 0.1
+Gap = Callable[[Floats], float]
 
 
 def solve_ridge(
@@ -27,20 +27,13 @@ def solve_ridge(
 
     In the row space of A, whichever of samples and coefficients are fewer.
     """
-    wide = A.shape[1] > len(A)
-    if wide:  # A = L Q' with L (n, n)
+    if A.shape[1] > len(A):  # A = L Q' with L (n, n)
         Q, R = np.linalg.qr(A.T)
         w, steps = solve_ridge(R.T, y, loss, lam, None if start is None else Q.T @ start)
         return np.asarray(Q @ w), steps
-
-    def value(w: Floats) -> float:
-        return loss.value(A @ w, y) + lam * float(w @ w) / 2
-
-    def slopes(w: Floats) -> tuple[Floats, Floats]:
-        return lam * w, np.full(len(w), lam)
-
     w = np.zeros(A.shape[1]) if start is None else start
-    return _newton(A, y, loss, w, value, slopes, lambda w, dw: 2.0)
+    ridge, curved = Ridge(lam), np.full(len(w), lam)
+    return _fitted(A, y, loss, w, ridge.value, lambda w: (lam * w, np.diag(curved)))
 
 
 def solve_l2_ball(A: Floats, y: Floats, loss: MeanLoss, radius: float) -> tuple[Floats, int]:
@@ -71,25 +64,19 @@ def solve_barrier(
     A: Floats, y: Floats, loss: MeanLoss, lam: float, eps: float
 ) -> tuple[Floats, int]:
     """Minimise ``F(A w) + (eps/lam) sum(-lam |w| - log(1 - lam |w|))``; return w and steps."""
-    largest = float(np.abs(A.T @ loss.multipliers(np.zeros_like(y), y)).max())
-    w, total, now = np.zeros(A.shape[1]), 0, max(eps, largest)
-    while True:
-        barrier = Barrier(lam, now)
 
-        def value(w: Floats, barrier: Barrier = barrier) -> float:
-            return loss.value(A @ w, y) + barrier.value(w)
+    def room(w: Floats, dw: Floats) -> float:
+        return min(longest_step(1 / lam - w, -dw), longest_step(1 / lam + w, dw))
 
-        def slopes(w: Floats, eps: float = now) -> tuple[Floats, Floats]:
+    def minimised(eps: float, w: Floats) -> tuple[Floats, int]:
+        def slopes(w: Floats) -> tuple[Floats, Floats]:
             room = 1 - lam * np.abs(w)
-            return eps * lam * w / room, eps * lam / room**2
+            return eps * lam * w / room, np.diag(eps * lam / room**2)
 
-        w, steps = _newton(
-            A, y, loss, w, value, slopes, lambda w, dw: _to_the_walls(w, dw, 1 / lam)
-        )
-        total += steps
-        if now <= eps:
-            return w, total
-        now = max(eps, now * _STAGE)
+        return _fitted(A, y, loss, w, Barrier(lam, eps).value, slopes, room)
+
+    largest = float(np.abs(A.T @ loss.multipliers(np.zeros_like(y), y)).max())
+    return _followed(minimised, np.zeros(A.shape[1]), max(eps, largest), eps)
 
 
 def solve_box(
@@ -116,7 +103,7 @@ def solve_box(
             break
         weight = loss.curvature(f, y)
         H = (A * weight[:, None]).T @ A + np.diag(high / up + low / down)
-        factor = _factor(H)
+        factor = Factor(H).solve
 
         def towards(aim: float, factor: Callable[[Floats], Floats] = factor) -> tuple[Floats, ...]:
             right = -missed - (aim / up - high) + (aim / down - low)  # noqa: B023
@@ -151,14 +138,7 @@ def solve_box(
 
 
 def solve_groups(
-    A: Floats,
-    y: Floats,
-    loss: MeanLoss,
-    lam: float,
-    group: NDArray[np.int64],
-    gap: Callable[[Floats], float],
-    *,
-    tol: float,
+    A: Floats, y: Floats, loss: MeanLoss, lam: float, group: NDArray[np.int64], gap: Gap, tol: float
 ) -> tuple[Floats, int]:
     """Minimise ``F(A w) + lam sum_h ||w_h||`` by Newton's method on ``sqrt(||w_h||^2 + d^2)``.
 
@@ -166,106 +146,64 @@ def solve_groups(
     more samples than these, and penalties so small that multipliers of the samples are far from 0
     while those of the groups are near it. At every d the loss's multipliers are feasible.
     """
-    n_groups, m = int(group.max()) + 1, A.shape[1]
+    same = group[:, None] == group
+
+    def minimised(d: float, w: Floats) -> tuple[Floats, int]:
+        def sizes(w: Floats) -> Floats:
+            return np.asarray(np.sqrt(np.bincount(group, w**2) + d**2))
+
+        def slopes(w: Floats) -> tuple[Floats, Floats]:
+            rho = sizes(w)[group]
+            curved = np.diag(1 / rho) - np.where(same, np.outer(w, w) / rho**3, 0.0)
+            return lam * w / rho, lam * curved
+
+        return _fitted(A, y, loss, w, lambda w: lam * float(sizes(w).sum()), slopes)
+
     V = A.T @ loss.multipliers(np.zeros_like(y), y)
     curved = float(np.mean(np.sum(A**2, axis=0)) * np.max(loss.curvature(np.zeros_like(y), y)))
-    w, steps = np.zeros(m), 0
     width = float(np.linalg.norm(V)) / max(curved, 1e-300)
-    same = group[:, None] == group[None, :]
-    best = (gap(w), w)
-    for _ in range(_STAGES):
+    return _followed(minimised, np.zeros(A.shape[1]), width, 1e-16 * width, gap, tol)
 
-        def size(w: Floats, d: float = width) -> Floats:
-            return np.asarray(np.sqrt(np.bincount(group, w**2, minlength=n_groups) + d**2))
 
-        def value(w: Floats, size: Callable[[Floats], Floats] = size) -> float:
-            return loss.value(A @ w, y) + lam * float(size(w).sum())
-
-        before = value(w)
-        for _ in range(_STEPS):
-            steps += 1
-            f, rho = A @ w, size(w)[group]
-            slope = lam * w / rho - A.T @ loss.multipliers(f, y)
-            H = (A * loss.curvature(f, y)[:, None]).T @ A
-            H -= np.where(same, lam * np.outer(w, w) / rho**3, 0.0)
-            H[np.diag_indices(m)] += lam / rho
-            dw = _factor(H)(-slope)
-            decrement = -float(slope @ dw)
-            t, after = 1.0, before
-            for _ in range(_HALVINGS):
-                after = value(w + t * dw)
-                if after <= before - 1e-4 * t * decrement:
-                    break
-                t /= 2
-            else:  # values no longer tell steps apart
-                if decrement <= 1e-10 * abs(before) and gap(w + dw) < gap(w):
-                    w = w + dw
-                    continue
-                break
-            w, before = w + t * dw, after
-            if decrement <= 1e-15 * abs(before):
-                break
+def _followed(
+    minimised: Callable[[float, Floats], tuple[Floats, int]],
+    w: Floats,
+    width: float,
+    least: float,
+    gap: Gap = lambda w: math.inf,
+    tol: float = 0.0,
+) -> tuple[Floats, int]:
+    """Follow minimisers as a width falls, to the first of a gap within `tol`, or the least one."""
+    best, steps = (math.inf, w), 0
+    while True:
+        w, more = minimised(width, w)
+        steps += more
         found = gap(w)
-        if found < best[0]:
+        if not found > best[0]:
             best = (found, w)
-        if found <= tol:
-            break
-        width *= _STAGE
-    return best[1], steps
+        if found <= tol or width <= least:
+            return best[1], steps
+        width = max(least, width * _STAGE)
 
 
-def _newton(
+def _fitted(
     A: Floats,
     y: Floats,
     loss: MeanLoss,
     w: Floats,
-    value: Callable[[Floats], float],
+    penalty: Callable[[Floats], float],
     slopes: Callable[[Floats], tuple[Floats, Floats]],
-    room: Callable[[Floats, Floats], float],
+    room: Callable[[Floats, Floats], float] = lambda w, dw: math.inf,
 ) -> tuple[Floats, int]:
-    """Minimise the loss and a separable function of these slopes and curvatures."""
-    steps, before = 0, value(w)
-    for steps in range(1, _STEPS + 1):
+    """Minimise the loss and a penalty of these slopes (m,) and curvatures (m, m)."""
+
+    def value(w: Floats) -> float:
+        return loss.value(A @ w, y) + penalty(w)
+
+    def derivatives(w: Floats) -> tuple[Floats, Floats]:
         f = A @ w
         first, second = slopes(w)
-        slope = first - A.T @ loss.multipliers(f, y)
-        H = (A * loss.curvature(f, y)[:, None]).T @ A + np.diag(second)
-        dw = _factor(H)(-slope)
-        decrement = -float(slope @ dw)
-        if decrement <= 1e-16 * abs(before):  # values no longer tell steps apart
-            return (w + dw if room(w, dw) > 1 else w), steps
-        size, after = min(1.0, 0.95 * room(w, dw)), before
-        for _ in range(_HALVINGS):
-            after = value(w + size * dw)
-            if after <= before - 1e-4 * size * decrement:
-                break
-            size /= 2
-        else:
-            return (w + dw if decrement <= 1e-10 * abs(before) < room(w, dw) else w), steps
-        w, before = w + size * dw, after
-    return w, steps
+        curved = (A * loss.curvature(f, y)[:, None]).T @ A + second
+        return first - A.T @ loss.multipliers(f, y), curved
 
-
-def _factor(H: Floats) -> Callable[[Floats], Floats]:
-    """Return the solution of a positive definite system, equilibrated, as a function."""
-    d = 1 / np.sqrt(H.diagonal())
-    scaled = H * d[:, None] * d
-    more = 0.0
-    while True:
-        try:
-            factor = cho_factor(scaled + more * np.eye(len(H)), lower=True)
-            break
-        except np.linalg.LinAlgError:
-            more = max(10 * more, 1e-15)
-            if more > 1:
-                raise
-
-    def solved(right: Floats) -> Floats:
-        x = cho_solve(factor, right * d)
-        return np.asarray((x + cho_solve(factor, right * d - scaled @ x)) * d)
-
-    return solved
-
-
-def _to_the_walls(w: Floats, dw: Floats, radius: float) -> float:
-    return min(longest_step(radius - w, -dw), longest_step(radius + w, dw))
+    return damped_newton(value, derivatives, w, room=room)

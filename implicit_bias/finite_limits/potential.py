@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._solve import longest_step
 from ..data.arrays import Floats
 
 __all__ = ["Potential", "Powers", "Products", "potential_of"]
@@ -51,7 +53,7 @@ class Potential(ABC):
         """
 
     @abstractmethod
-    def step_to_the_edge(self, z: Floats, dz: Floats) -> float:
+    def room(self, z: Floats, dz: Floats) -> float:
         """Return the largest step along dz that stays inside, and changes no exponent by much."""
 
     @abstractmethod
@@ -128,10 +130,10 @@ class Products(Potential):
         change = 2 * (z - of)
         return np.asarray((rising * _convex(change) + falling * _convex(-change)) / 8)
 
-    def step_to_the_edge(self, z: Floats, dz: Floats) -> float:
+    def room(self, z: Floats, dz: Floats) -> float:
         """Return the largest step that multiplies no exponential by more than e^2."""
         largest = float(np.max(np.abs(2 * dz), initial=0.0))
-        return min(1.0, _LARGEST / largest) if largest > 0 else 1.0
+        return _LARGEST / largest if largest > 0 else math.inf
 
     def size(self, b: Floats) -> Floats:
         """Return ``sqrt(b^2 + c^2 / 4)``."""
@@ -218,12 +220,10 @@ class Powers(Potential):
         k = self.depth * (self.depth - 2)
         return -(self.v0 ** (2 - self.depth)) / k, self.u0 ** (2 - self.depth) / k
 
-    def step_to_the_edge(self, z: Floats, dz: Floats) -> float:
+    def room(self, z: Floats, dz: Floats) -> float:
         """Return the largest step that goes at most 0.8 of the way to the end of the domain."""
         low, high = self._edges()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(dz > 0, (high - z) / dz, np.where(dz < 0, (low - z) / dz, np.inf))
-        return min(1.0, 0.8 * float(np.min(room, initial=np.inf)))
+        return 0.8 * min(longest_step(high - z, -dz), longest_step(z - low, dz))
 
     def size(self, b: Floats) -> Floats:
         """Return ``|b|^(2/L)`` and the start's potential."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Unpack
@@ -14,10 +13,12 @@ from scipy.special import logsumexp, softmax
 from .._doors import result
 from .._solve import (
     Certificate,
+    Factor,
     NormName,
     NormProgram,
     Rows,
     Status,
+    damped_newton,
     dense_rows,
     solve_norm,
     solver_of,
@@ -30,8 +31,6 @@ from .result import MaxMarginResult
 
 __all__ = ["WAY_OUT", "SplitLimit", "solve_split"]
 
-# Newton's steps to the finite part, and the length, relative to the whole, at which they end.
-STEPS, ENOUGH = 200, 1e-12
 RESOLUTION = 2.0**-52
 # What limits say where nothing separates, with the name of their function.
 WAY_OUT = (
@@ -67,7 +66,7 @@ class SplitLimit(MaxMarginResult):
     split_bound : float
         What is left of that sum relative to its terms; a proof if at most 2^-52.
     finite_error : float
-        Length of the last Newton step, relative to `finite`: to first order its distance from the
+        Length of Newton's step at `finite`, relative to it: to first order its distance from the
         minimiser.
     norm : str
         Norm of the direction. Training is known to go there for "l2".
@@ -204,7 +203,7 @@ def solve_split(
 
 
 def _finite_part(rows: Floats, sample: NDArray[np.int64]) -> tuple[Floats, float]:
-    """Minimiser of the loss of contradictory margins in their span, and its last Newton step."""
+    """Minimiser of the loss of contradictory margins in their span, and Newton's step there."""
     if len(rows) == 0:
         return np.zeros(rows.shape[1]), 0.0
     _, s, W = np.linalg.svd(rows, full_matrices=False)
@@ -219,22 +218,15 @@ def _finite_part(rows: Floats, sample: NDArray[np.int64]) -> tuple[Floats, float
         table[:, 0], table[place, 1 + column] = 0.0, -(A @ u)
         return table
 
-    u, length = np.zeros(A.shape[1]), math.inf
-    for _ in range(STEPS):
-        table = logits(u)
-        p = softmax(table, axis=1)[place, 1 + column]
-        gradient = -A.T @ p
+    def derivatives(u: Floats) -> tuple[Floats, Floats]:
+        p = softmax(logits(u), axis=1)[place, 1 + column]
         means = np.zeros((len(known), A.shape[1]))
         np.add.at(means, place, p[:, None] * A)
-        step = np.linalg.solve((A * p[:, None]).T @ A - means.T @ means, -gradient)
-        loss, slope, share = float(logsumexp(table, axis=1).sum()), float(gradient @ step), 1.0
-        while (
-            float(logsumexp(logits(u + share * step), axis=1).sum()) > loss + 0.1 * share * slope
-            and share > 1e-8
-        ):
-            share /= 2
-        u = u + share * step
-        length = float(np.linalg.norm(step)) / max(float(np.linalg.norm(u)), 1.0)
-        if length <= ENOUGH:
-            break
-    return u @ basis, length
+        return -A.T @ p, (A * p[:, None]).T @ A - means.T @ means
+
+    u, _ = damped_newton(
+        lambda u: float(logsumexp(logits(u), axis=1).sum()), derivatives, np.zeros(A.shape[1])
+    )
+    gradient, hessian = derivatives(u)
+    length = float(np.linalg.norm(Factor(hessian).solve(gradient)))
+    return u @ basis, length / max(float(np.linalg.norm(u)), 1.0)

@@ -12,20 +12,12 @@ from functools import cached_property
 
 import numpy as np
 
-from ..._solve import Status
+from ..._solve import Status, damped_newton
 from ...data.arrays import Floats
 from .limit import HeadCertificate, HeadLimit
 from .losses import ExitLoss
 
 __all__ = ["Span", "distance_bound", "point_limit", "feature_span"]
-
-MOST_STEPS = 200
-ARMIJO = 1e-4
-# Newton decrement, relative to the loss, from which rounding of the loss hides its fall: there the
-# gradient tells.
-LEVEL = 1e-10
-# Shifts of the Hessian, relative to its trace: the least is rounding.
-FIRST_SHIFT, LEAST_SHIFT = 1e-4, 1e-17
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,27 +122,17 @@ def _derivatives(A: Floats, rows: Floats, loss: ExitLoss, centred: Floats) -> tu
     return slopes.T @ rows, hessian.reshape(k * r, k * r)
 
 
-def _newton(A: Floats, rows: Floats, loss: ExitLoss, centred: Floats) -> Floats:
-    """Minimise by Newton steps, with Levenberg's shift where they do not decrease the loss."""
-    gradient, hessian = _derivatives(A, rows, loss, centred)
-    largest = float(np.trace(hessian))
-    shift = FIRST_SHIFT * largest
-    for _ in range(MOST_STEPS):
-        shifted = hessian + max(shift, LEAST_SHIFT * largest) * np.eye(len(hessian))
-        step = -np.asarray(np.linalg.solve(shifted, gradient.ravel())).reshape(A.shape)
-        slope, value = float(np.sum(step * gradient)), loss.value(rows @ A.T @ centred)
-        near = -slope <= LEVEL * max(1.0, abs(value))
-        fall = value - loss.value(rows @ (A + step).T @ centred)
-        following = _derivatives(A + step, rows, loss, centred)
-        halved = np.linalg.norm(following[0]) < np.linalg.norm(gradient) / 2
-        if halved if near else fall >= -ARMIJO * slope:
-            A, (gradient, hessian) = A + step, following
-        elif near and shift <= LEAST_SHIFT * largest:
-            return A
-        elif not near:
-            shift *= 100
-        shift /= 10
-    return A
+def _newton(start: Floats, rows: Floats, loss: ExitLoss, centred: Floats) -> Floats:
+    """Minimise over coordinates (K - 1, r)."""
+
+    def value(w: Floats) -> float:
+        return loss.value(rows @ w.reshape(start.shape).T @ centred)
+
+    def derivatives(w: Floats) -> tuple[Floats, Floats]:
+        gradient, hessian = _derivatives(w.reshape(start.shape), rows, loss, centred)
+        return gradient.ravel(), hessian
+
+    return damped_newton(value, derivatives, start.ravel())[0].reshape(start.shape)
 
 
 def _certify(A: Floats, span: Span, loss: ExitLoss, centred: Floats) -> HeadCertificate:
