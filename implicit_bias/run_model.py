@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from ._doors import door
 from ._extras import naming_extras, require
 from ._files import check_writable
 from ._kinds import anything, check_of
 from .models import MODELS
-from .options.choices import ClassesT, ModelT, NetworkT, RegimeT, TellingOptions
 from .options.resolve import takers
 from .options.values import no_such_option, not_one_of
 from .runs.folder import RunFolder
@@ -22,6 +21,8 @@ from .runs.model import imported
 from .runs.progress import Progress, ProgressCallback, progress_of
 
 if TYPE_CHECKING:
+    from ._typed_models import ModelName, TellingOptions
+    from .reports.held import ClassesT, NetworkT, RegimeT
     from .reports.report import Report
     from .runs.programs import RunPrograms
     from .runs.setup import Setup
@@ -36,6 +37,8 @@ __all__ = [
     "run_setup",
     "running",
 ]
+
+NameT = TypeVar("NameT", bound="ModelName")
 
 USER_DATA = ("X", "y", "X_val", "y_val", "gating")
 
@@ -67,14 +70,14 @@ class NotSaved(OSError):
 @naming_extras()
 @door(model=check_of("str")[0], options=anything)
 def run(
-    model: ModelT,
+    model: NameT,
     *,
     progress: bool | ProgressCallback | Progress = False,
     save: str | os.PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    **options: Unpack[TellingOptions[ClassesT, NetworkT, RegimeT]],
-) -> Report[ModelT, ClassesT, NetworkT, RegimeT]:
+    **options: Unpack[TellingOptions[ClassesT, NetworkT, RegimeT]],  # type: ignore[misc]
+) -> Report[NameT, ClassesT, NetworkT, RegimeT]:
     """Predict the limit of a network, train one, and compare them, as ``compare --model`` does.
 
     Parameters
@@ -128,7 +131,7 @@ def run(
     with running(
         model, options, progress=shown, save=save, resume=resume, overwrite=overwrite
     ) as report:
-        return cast("Report[ModelT, ClassesT, NetworkT, RegimeT]", report)
+        return cast("Report[NameT, ClassesT, NetworkT, RegimeT]", report)
 
 
 @contextmanager

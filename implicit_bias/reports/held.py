@@ -1,12 +1,41 @@
 """What a report holds: its limit, network, trajectory and comparison, of types that checkers know.
 
-The types stand in the stub beside this file, which `python -m tests.choices` writes from the table
-of models.
+The types follow from the table of models: `_typed_models.pyi`, which is written as the package is
+built.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from .._typed_models import (
+        ClassesWord,
+        HeldComparison,
+        HeldLimit,
+        HeldNetwork,
+        HeldTrajectory,
+        MaxMarginModel,
+        ModelName,
+        NetworkWord,
+        RegimeWord,
+    )
+
+    # The model, and the options that tell what a report of it holds.
+    ModelT = TypeVar("ModelT", bound=ModelName, covariant=True, default=MaxMarginModel)
+    ClassesT = TypeVar("ClassesT", bound=ClassesWord, covariant=True, default=Literal["two"])
+    NetworkT = TypeVar("NetworkT", bound=NetworkWord, covariant=True, default=Literal["two-layer"])
+    RegimeT = TypeVar("RegimeT", bound=RegimeWord, covariant=True, default=Literal["rich"])
+else:
+    # Python 3.13 is the first whose type variables have defaults.
+    from typing import TypeVar
+
+    ModelT = TypeVar("ModelT")
+    ClassesT = TypeVar("ClassesT")
+    NetworkT = TypeVar("NetworkT")
+    RegimeT = TypeVar("RegimeT")
 
 __all__ = [
     "ClassesT",
@@ -18,12 +47,6 @@ __all__ = [
     "NetworkT",
     "RegimeT",
 ]
-
-# The model, and the options that tell what a report of it holds; their defaults are in the stub.
-ModelT = TypeVar("ModelT", covariant=True)
-ClassesT = TypeVar("ClassesT", covariant=True)
-NetworkT = TypeVar("NetworkT", covariant=True)
-RegimeT = TypeVar("RegimeT", covariant=True)
 
 
 class _Held:
@@ -46,17 +69,5 @@ class _Held:
         raise AttributeError(f"this report has no `{self.name}`: {reason}")
 
 
-class HeldLimit(_Held):
-    """The limit of a report."""
-
-
-class HeldNetwork(_Held):
-    """The network of a report."""
-
-
-class HeldTrajectory(_Held):
-    """The trajectory of a report."""
-
-
-class HeldComparison(_Held):
-    """The comparison of a report."""
+if not TYPE_CHECKING:
+    HeldLimit = HeldNetwork = HeldTrajectory = HeldComparison = _Held

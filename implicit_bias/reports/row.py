@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from .._extras import naming_extras
-from ..options.choices import Choices
+from ..options.of_models import options_of_models
+from ..options.values import Kind
 from ..quantities.definition import Quantity, Type
 from ..quantities.table import MEASURED
 
@@ -39,13 +40,12 @@ class Column:
     doc: str
 
 
-def _of_option(name: str, hint: Any) -> Column:
+def _of_option(name: str, taken: Sequence[Kind]) -> Column:
     """Return the column of an option; lists are strings, as they are typed: they group and sort."""
-    parts = (hint,) if get_origin(hint) in (None, Literal) else get_args(hint)
-    if any(get_origin(part) is Sequence for part in parts):
+    if any(kind.several or kind.about.joined for kind in taken):
         return Column(name, "string", f"The option `{name}`, as it is typed on the command line.")
-    types: Mapping[Any, Type] = {int: "int64", float: "float64", bool: "bool"}
-    return Column(name, types.get(parts[0], "string"), f"The option `{name}`.")
+    types: Mapping[type, Type] = {int: "int64", float: "float64", bool: "bool"}
+    return Column(name, types.get(taken[0].base, "string"), f"The option `{name}`.")
 
 
 def _of_quantity(quantity: Quantity) -> Column:
@@ -58,7 +58,9 @@ def _of_quantity(quantity: Quantity) -> Column:
 
 
 OPTIONS: tuple[Column, ...] = tuple(
-    _of_option(name, hint) for name, hint in sorted(get_type_hints(Choices).items())
+    _of_option(name, taken)
+    for name, taken in options_of_models().items()
+    if name not in ("data", "gating")  # which have columns of their own
 )
 COLUMNS: tuple[Column, ...] = (
     Column("row_version", "int64", "Version of these columns."),

@@ -18,7 +18,7 @@ class Holds:
     """The classes of what a report holds: "module:class", the module without this package's name.
 
     Where it holds several of a class, "kind module:class": "Mapping[str]" by names, "Mapping[int]"
-    by numbers, "tuple". Type checkers learn them from the stub `reports/held.pyi`.
+    by numbers, "tuple". Type checkers learn them from what `typed_models.py` writes.
     """
 
     limit: str
@@ -55,6 +55,8 @@ class Model(OptionTable):
     holds_with : mapping of (str, str) to Holds
         The same with another value of an option, by option and value. Models with one limit a class
         need no entry for that.
+    joint : str
+        The class of a network of all classes at once, where the theory has a program of them.
     """
 
     theorem: str
@@ -67,6 +69,7 @@ class Model(OptionTable):
     holds: Holds
     provable: bool = True
     holds_with: Mapping[tuple[str, str], Holds] = field(default_factory=dict)
+    joint: str = ""
 
     def premises(self, options: Any) -> tuple[Premise, ...]:
         """Return what the theorem assumes of a run with these options."""

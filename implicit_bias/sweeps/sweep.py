@@ -238,7 +238,7 @@ def sweep(
     save: str | Sequence[str] | Mapping[str, Rule | None] = (),
     sync: bool = False,
     progress: bool | ProgressCallback | Progress = False,
-    **options: Unpack[RunOptions],
+    **options: Unpack[RunOptions],  # type: ignore[misc]
 ) -> Sweep:
     """Run a model for many choices of its options, by default for every combination of values.
 

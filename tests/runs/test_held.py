@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, Literal
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import implicit_bias as ib
 from implicit_bias.models import MODELS
 from tests.commands import small_runs
-from tests.held import held
+from typed_models import held
 
 QUICK = small_runs(
     {"n_train": 60, "steps": 20, "hidden_units": 3},
@@ -47,6 +48,15 @@ def test_a_report_holds_what_the_table_of_models_says(name, choice) -> None:
     report = ib.run(name, **{key: value for key, value in given.items() if value is not None})
     for thing, place in asdict(expected).items():
         assert_of(getattr(report, thing), place)
+
+
+def test_a_model_names_its_network_of_all_classes_where_it_has_one() -> None:
+    for name, model in MODELS.items():
+        if model.parts:
+            parts = resolve_name(model.parts)(model.choose(trainer="constant"))
+            assert bool(model.joint) == (parts.joint is not None), name
+        else:
+            assert not model.joint
 
 
 def assert_of(thing: Any, place: str) -> None:

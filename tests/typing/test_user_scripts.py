@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+BUILD = "import setuptools; setuptools.setup()"
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SCRIPTS = ("correct.py", "mistakes.py")
 MARK = re.compile(r"# E: (?P<code>[a-z-]+)$")
 
 
-def test_mypy_finds_every_planted_mistake_on_its_line_and_nothing_else(tmp_path) -> None:
+@pytest.fixture
+def built(tmp_path) -> Path:
+    """The package as it is installed: built from the checkout into a folder of its own."""
+    subprocess.run(
+        [sys.executable, "-c", BUILD, "--quiet", "egg_info", "--egg-base", str(tmp_path),
+         "build_py", "--build-lib", str(tmp_path / "built")],
+        cwd=ROOT, check=True,
+    )  # fmt: skip
+    return tmp_path / "built"
+
+
+def test_mypy_finds_every_planted_mistake_on_its_line_and_nothing_else(built, tmp_path) -> None:
     # As of an installed package, whose own code mypy does not check.
     config = tmp_path / "mypy.ini"
     config.write_text(
@@ -26,7 +41,8 @@ def test_mypy_finds_every_planted_mistake_on_its_line_and_nothing_else(tmp_path)
         [sys.executable, "-m", "mypy", "--config-file", str(config), "--no-error-summary",
          "--hide-error-context", "--show-traceback", "--cache-dir", str(tmp_path / "cache"),
          *(str(HERE / name) for name in SCRIPTS)],
-        capture_output=True, text=True, cwd=ROOT, check=False,
+        capture_output=True, text=True, cwd=built, env=os.environ | {"MYPYPATH": str(built)},
+        check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     found: dict[str, set[tuple[int, str]]] = {name: set() for name in SCRIPTS}

@@ -72,11 +72,7 @@ MODELS = (
             **DECAYED,
         },
         holds=Holds(limit="models.gln.formulation:GLNLimit", network="networks.gln:GLN"),
-        holds_with={
-            ("classes", "joint"): Holds(
-                limit="limits.multiclass:MulticlassLimit", network="networks.copied:CopiedUnits"
-            )
-        },
+        joint="networks.copied:CopiedUnits",
     ),
     Model(
         "gln-l2",
@@ -105,5 +101,6 @@ MODELS = (
         holds=Holds(
             limit="models.gln.shallow:ShallowGLNLimit", network="networks.shallow_gln:ShallowGLN"
         ),
+        joint="networks.shallow_gln:ShallowGLN",
     ),
 )

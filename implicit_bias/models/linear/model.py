@@ -57,6 +57,7 @@ MODELS = (
         defaults={"n_train": 60, "trainer": "annealed"},
         variants={**EVERY_CLASS, ("classes", "joint"): {"depth": 2}, **DECAYED},
         holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
+        joint="networks.deep_linear:DeepLinear",
     ),
     Model(
         "linear",
@@ -71,5 +72,6 @@ MODELS = (
         defaults={"n_train": 60, "trainer": "dual"},
         variants={**EVERY_CLASS, **DECAYED},
         holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
+        joint="networks.deep_linear:DeepLinear",
     ),
 )

@@ -129,11 +129,7 @@ MODELS = (
             **DECAYED,
         },
         holds=Holds(limit="limits.frelu:FReLULimit", network="networks.frelu:FReLU"),
-        holds_with={
-            ("classes", "joint"): Holds(
-                limit="limits.multiclass:MulticlassLimit", network="networks.copied:CopiedUnits"
-            )
-        },
+        joint="networks.copied:CopiedUnits",
     ),
     Model(
         "relu",
