@@ -31,9 +31,10 @@ from ..quantities.premises import (
     SEPARABLE,
     SEPARATES,
 )
+from ..quantities.said import Side, Table
 from ..quantities.table import lines
 from ..recognition.structure import Form, Structure
-from ..reports.finding import Finding, Side, Table
+from ..reports.finding import Finding
 from ..reports.findings import dual_condition, solved
 from ..runs.prospects import heading_finding
 from ..runs.unit_changes import growth_finding
@@ -103,7 +104,7 @@ def form_finding(structure: Structure) -> Finding:
         "without_gradient": list(structure.still),
         "inputs": structure.inputs.name,
     }  # fmt: skip
-    return Finding(
+    return Finding.said(
         "form",
         record={"form": record},
         tables=(Table(FORM, ("parameter", "shape", "degree", "scores in it"), tuple(rows)),),
@@ -131,7 +132,7 @@ def limit_finding(structure: Structure, optimum: Optimum) -> Finding:
     if limit is None:
         rows = (("program", optimum.remark),) if optimum.remark else ()
         tables = (Table("prediction", ("", "none"), rows),) if rows else ()
-        return Finding("limit", record={"limit": None}, tables=tables)
+        return Finding.said("limit", record={"limit": None}, tables=tables)
     found = solved(limit, optimum.name)
     values: dict[str, Any] = {
         "objective": limit.objective, "lower_bound": limit.dual_objective, "gap": limit.gap,
@@ -139,13 +140,13 @@ def limit_finding(structure: Structure, optimum: Optimum) -> Finding:
     if limit.status is not Status.SOLVED:
         values = {"status": limit.status.name, **values}
     named = THEORIES[structure.form].says == "limit"
-    found = replace(found, sides=(Side(optimum.name, values, predicted=named),))
+    found = found.but(sides=(Side(optimum.name, values, predicted=named),))
     if named:
         return found
     whose = "every network with its present gates" if optimum.present_gates else "every network"
-    table = replace(found.tables[0], title=f"a bound of {whose}")
-    said = found.assumptions if not optimum.present_gates else ()
-    return replace(found, tables=(table,), assumptions=said)
+    table = replace(found.views.tables[0], title=f"a bound of {whose}")
+    said = found.views.assumptions if not optimum.present_gates else ()
+    return found.but(tables=(table,), assumptions=said)
 
 
 def network_finding(
@@ -281,7 +282,7 @@ def course_finding(
     objects: dict[str, Any] = {"trajectory": trajectory}
     separates = found.state.smallest_margin > 0
     if ratio is None or degree is None or not separates or not known:
-        return Finding("prospects", record={"farther": None}, objects=objects)
+        return Finding.said("prospects", record={"farther": None}, objects=objects)
     units: Mapping[str, Any] = {}
     if structure.form is Form.UNITS and found.kkt is not None:
         assert structure.units is not None
@@ -289,8 +290,7 @@ def course_finding(
         units = {"dual_norms": found.kkt.dual_norms, "unit_norms": norms}
     u = inverse_log_loss(trajectory.log_loss)
     heading = extrapolate(u, ratio, upper=1.0, degree=degree, **units)
-    return replace(
-        heading_finding(heading, float(ratio[-1]), float(u[-1])),
+    return heading_finding(heading, float(ratio[-1]), float(u[-1])).but(
         panels=(partial(plot_ratio, -trajectory.log_loss, np.asarray(ratio)),),
         objects=objects | {"extrapolation": heading},
     )

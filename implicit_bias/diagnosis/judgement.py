@@ -41,7 +41,9 @@ def verdict_finding(
     predicted : str
         Where its trajectory is heading.
     """
-    return Finding.judged(*_evidence(structure, optimum, found, local, twins, predicted))
+    return Finding(
+        "verdict", evidence=tuple(_evidence(structure, optimum, found, local, twins, predicted))
+    )
 
 
 def _evidence(

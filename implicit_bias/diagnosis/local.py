@@ -18,12 +18,13 @@ from ..measures.bounded_value import BoundedValue
 from ..networks.relu import ReLU
 from ..quantities.assumptions import Assumption
 from ..quantities.formatting import number
+from ..quantities.said import Side, Table
 from ..quantities.table import TABLE
 from ..recognition.structure import Form, Structure
 from ..relu_limits.limit import ReLULocalLimit
 from ..relu_limits.search import relu_local_limit
 from ..reports.bounds import bound_evidence, local_evidence
-from ..reports.finding import Finding, Side, Table
+from ..reports.finding import Finding
 from ..reports.verdict import OPTIMA, WITHIN, Evidence
 from .optimum import Optimum, quadratic_bound
 from .state import MeasuredNetwork, recognised_network
@@ -79,7 +80,7 @@ def find_local(
 
 def _not_looked_for(why: str) -> LocalFound:
     return LocalFound(
-        Finding(
+        Finding.said(
             LOCAL, tables=(Table("the local limit was not looked for", ("", "why"), (("", why),)),)
         )
     )
@@ -113,7 +114,7 @@ def _of_relu(structure: Structure) -> LocalFound:
         ("the network lies in the cones", _covered(limit, network), "certified"),
         *([("what is not known", limit.reason, "")] if limit.reason else []),
     )  # fmt: skip
-    finding = Finding(
+    finding = Finding.said(
         LOCAL,
         record={"local_limit": limit.to_dict()},
         tables=(Table("the network beside its local limit", ("", "value", "what it is"), rows),),
@@ -191,7 +192,7 @@ def _of_polynomial(structure: Structure, optimum: Optimum, found: MeasuredNetwor
     certified = {"status": local.status.name, "seconds": local.seconds,
                  "n_samples": len(local.active)}  # fmt: skip
     least = "no network of this form has a smaller value than the local limit (proved)"
-    finding = Finding(
+    finding = Finding.said(
         LOCAL,
         record={"local_limit": local.to_dict(), "bounded": value.to_dict()},
         tables=(

@@ -21,13 +21,7 @@ from ..reports.heading import Heading
 from ..reports.report import Report
 from ..runs.prospects import farther_in_words
 from ..training.trajectory import Trajectory
-from .findings import (
-    course_finding,
-    form_finding,
-    limit_finding,
-    network_finding,
-    units_finding,
-)
+from .findings import course_finding, form_finding, limit_finding, network_finding, units_finding
 from .judgement import verdict_finding
 from .local import find_local
 from .optimum import find_optimum, unseparated_twins
@@ -134,7 +128,7 @@ def diagnose(
         held_out = structure.subject.beside(X_val, y_val, own)
     heading = _heading(structure, held_out, loss)
     findings = tuple(_find(structure, held_out, loss, trajectory, max_weights))
-    shown = Finding("own", objects={"network": network})
+    shown = Finding.said("own", objects={"network": network})
     return Report(heading, (*findings, shown), call="implicit_bias.diagnose(network, X, y)")
 
 

@@ -14,6 +14,8 @@ from .._saved import kind_of as kind_of
 from .._saved import read_saved as read_saved
 from .._saved import write_saved as write_saved
 from ..quantities.assumptions import Assumption as Assumption
+from ..quantities.said import Side as Side
+from ..quantities.said import Table as Table
 from .bounds import LASSO as LASSO
 from .bounds import LOCAL as LOCAL
 from .bounds import comparison_finding as comparison_finding
@@ -22,8 +24,6 @@ from .encoding import Decoder as Decoder
 from .encoding import Encoder as Encoder
 from .encoding import NotSavable as NotSavable
 from .finding import Finding as Finding
-from .finding import Side as Side
-from .finding import Table as Table
 from .formulas import mathml as mathml
 from .heading import Heading as Heading
 from .page import render_html as render_html
@@ -45,4 +45,5 @@ from .verdict import Evidence as Evidence
 from .verdict import Verdict as Verdict
 from .verdict import decide as decide
 from .verdict import nearest_first as nearest_first
+from .views import Views as Views
 from .writers import WEIGHTS as WEIGHTS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from .._solve import Status
@@ -14,8 +13,9 @@ from ..measures.classifiers import ClassifierComparison, classifier_rows
 from ..quantities.assumptions import Assumption
 from ..quantities.formatting import DASH, number
 from ..quantities.premises import LOCAL_OPTIMUM
+from ..quantities.said import Side, Table
 from ..quantities.table import lines
-from .finding import Finding, Side, Table
+from .finding import Finding
 from .findings import solved
 from .verdict import Evidence, decide
 
@@ -45,9 +45,8 @@ def bound_finding(bound: PathLimit) -> Finding:
     """
     alone = solved(bound, BOUND)
     title = "a bound of every network with these gates"
-    return replace(
-        alone,
-        tables=(bound_table(bound, title, *alone.tables[0].rows[4:]),),
+    return alone.but(
+        tables=(bound_table(bound, title, *alone.views.tables[0].rows[4:]),),
         verdicts=(decide(bound_evidence(bound)),),
         sides=(_bound_side(bound),),
     )
@@ -178,18 +177,20 @@ def comparison_finding(
     local, lasso = comparison.local, comparison.classifiers[program]
     record = {} if local is None else {"local_limit": local.to_dict()}
     record["comparison"] = comparison.to_dict()
-    certificates, objects = dict(found.certificates), {**found.objects, "comparison": comparison}
+    certificates, objects = (
+        dict(found.views.certificates),
+        {**found.views.objects, "comparison": comparison},
+    )
     if local is not None:
         objects["local_limit"] = local
         certificates[LOCAL] = {
             "status": local.status.name, "seconds": local.seconds, "n_samples": len(local.active)
         }  # fmt: skip
     classifiers = comparison.classifiers
-    return replace(
-        found,
-        record={**found.record, **record},
+    return found.but(
+        record={**found.views.record, **record},
         tables=(
-            *found.tables,
+            *found.views.tables,
             Table(title, ("", "value", "what it is"), (*comparison.rows(), *further)),
             Table(
                 "classifiers beside the network (measured)",
@@ -200,7 +201,7 @@ def comparison_finding(
         certificates=certificates,
         objects=objects,
         row={
-            **found.row,
+            **found.views.row,
             "margin_ratio": comparison.bound_ratio,
             "score_cosine": lasso.score_cosine,
             "agreement": lasso.agreement,

@@ -14,17 +14,13 @@ from ..measures.labels import COLUMNS, MulticlassComparison
 from ..quantities.assumptions import Assumption
 from ..quantities.formatting import number
 from ..quantities.premises import LOSS_TO_0, MARGINS, SEPARABLE
+from ..quantities.said import Side, Table
 from ..quantities.table import stacked
 from ..training.trajectory import Trajectory
-from .columns import limit_columns, n_support, over_classes, training_columns
-from .finding import Finding, Side, Table
-from .findings import (
-    dual_condition,
-    evidence,
-    network_record,
-    of_screen,
-    shortfall,
-)
+from .columns import limit_columns, n_support, over_classes
+from .finding import Finding
+from .findings import dual_condition, evidence, of_screen
+from .trained import shortfall
 from .verdict import Verdict, decide, nearest_first
 from .writers import write_frame, write_weights
 
@@ -76,7 +72,7 @@ def class_finding(classes: Sequence[int], done: Progressed) -> Finding:
     for label, one in done.trained.items():
         files[f"network-{label}.safetensors"] = write_weights(one.network)
         files[f"trajectory-{label}.parquet"] = write_frame(one.trajectory)
-    return Finding(
+    return Finding.said(
         "classes",
         record={
             "one_vs_rest": [
@@ -116,7 +112,7 @@ def class_columns(done: Progressed) -> dict[str, Any]:
     """Return the row of all classes: the worst over them, and the labels by the largest score."""
     trained = done.trained.values()
     cells = [limit_columns(limit, "") for limit in done.limits.values()]
-    cells += [one.comparison.cells() | training_columns(one.trajectory) for one in trained]
+    cells += [one.comparison.cells() | one.trajectory.cells() for one in trained]
     found = {"n_classes": len(done.limits)} | over_classes(cells)
     if done.labels is not None:
         found |= done.labels.cells()
@@ -135,7 +131,7 @@ def _table(classes: Sequence[int], done: Progressed) -> Table:
             "n_support": f"{n_support(limit)} of {len(limit.dual)}",
         }
     for label, one in done.trained.items():
-        known[str(label)] |= one.comparison.cells() | training_columns(one.trajectory)
+        known[str(label)] |= one.comparison.cells() | one.trajectory.cells()
     heads, rows = stacked(
         known, "status", "objective", "gap", "n_support", "margin_ratio", "zeta_cosine",
         "agreement", "error_limit", "error_network", "log_inverse_loss",
@@ -147,7 +143,7 @@ def _record(one: Trained | None) -> dict[str, Any]:
     if one is None:
         return {}
     return {
-        "network": one.state.to_dict() | network_record(one.trajectory),
+        "network": one.state.to_dict() | one.trajectory.record(),
         "comparison": one.comparison.to_dict(),
     }
 
@@ -155,7 +151,7 @@ def _record(one: Trained | None) -> dict[str, Any]:
 def _sides(done: Progressed) -> tuple[Side, ...]:
     """Return the worst over all classes, of limits and of networks."""
     limits = of_screen(over_classes([limit_columns(one, "") for one in done.limits.values()]))
-    cells = [one.comparison.cells() | training_columns(one.trajectory)
+    cells = [one.comparison.cells() | one.trajectory.cells()
              for one in done.trained.values()]  # fmt: skip
     labels = {} if done.labels is None else done.labels.cells()
     errors = {name: labels[name] for name in ("error_limit", "error_network") if name in labels}

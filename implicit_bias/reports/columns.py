@@ -13,7 +13,6 @@ from .._solve import to_numpy
 from ..limits.multiclass import MarginLimit
 from ..quantities.definition import Rule
 from ..quantities.table import MEASURED
-from ..training.trajectory import Trajectory
 from .row import NAMES
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "n_support",
     "over_classes",
     "supported",
-    "training_columns",
 ]
 
 RULES: Mapping[Rule, Callable[[Sequence[Any]], Any]] = {
@@ -75,11 +73,6 @@ def supported(limit: MarginLimit) -> NDArray[np.bool_]:
     """Return which samples (n,) are support vectors, of K classes beside any other class."""
     support = to_numpy(limit.support)
     return np.asarray(support.reshape(len(support), -1).any(axis=1))
-
-
-def training_columns(trajectory: Trajectory) -> dict[str, Any]:
-    """Return the cells of a trajectory, at its end."""
-    return trajectory.cells()
 
 
 def over_classes(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -6,17 +6,19 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from .._solve import Status, worst_status
 from ..drawing.figures import Panel, Row, compose, panel_rows
 from ..quantities.assumptions import Assumption
+from ..quantities.said import Table, Writer
 from .columns import heading_columns
-from .finding import DIVERGED, Finding, Table, Writer
+from .finding import DIVERGED, Finding
 from .heading import Heading
 from .row import make_row
-from .side_by_side import joined
 from .verdict import Evidence, Verdict, decide, nearest_first
+from .views import Views, joined
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,10 +53,15 @@ class Contents:
     failure: str | None = None
     call: str = ""
 
+    @cached_property
+    def views(self) -> tuple[Views, ...]:
+        """All that is said of each finding."""
+        return tuple(one.views for one in self.findings)
+
     @property
     def finished(self) -> bool:
         """False if training was interrupted; everything else is of what was finished."""
-        return not self.interrupted and all(finding.finished for finding in self.findings)
+        return not self.interrupted and all(one.finished for one in self.views)
 
     @property
     def status(self) -> Status | None:
@@ -85,7 +92,7 @@ class Contents:
     @property
     def shortfall(self) -> str:
         """A sentence on what training did not reach; empty where there is nothing to say."""
-        return next((finding.shortfall for finding in self.findings if finding.shortfall), "")
+        return next((one.shortfall for one in self.views if one.shortfall), "")
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -93,7 +100,7 @@ class Contents:
 
         One on the prediction where no network was compared with it.
         """
-        found = [verdict for finding in self.findings for verdict in finding.verdicts]
+        found = [verdict for one in self.views for verdict in one.verdicts]
         return nearest_first(found) or (decide(self._alone()),)
 
     @property
@@ -107,7 +114,7 @@ class Contents:
 
         What findings say of one, by its name, stands in place of what the heading says.
         """
-        found = [one for finding in self.findings for one in finding.assumptions]
+        found = [one for views in self.views for one in views.assumptions]
         declared = {one.name for one in self.heading.assumptions}
         told = [
             [one for one in found if one.name == known.name] or [known]
@@ -119,22 +126,22 @@ class Contents:
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables of all findings, in their order."""
-        return tuple(table for finding in self.findings for table in finding.tables)
+        return tuple(table for one in self.views for table in one.tables)
 
     @property
     def files(self) -> dict[str, Writer]:
         """Writers of the saved files, `results.json` aside, by name."""
-        return {name: write for one in self.findings for name, write in one.files.items()}
+        return {name: write for one in self.views for name, write in one.files.items()}
 
     @property
     def certificates(self) -> dict[str, Mapping[str, Any]]:
         """The proved numbers of each limit, by its name."""
-        return {name: proof for one in self.findings for name, proof in one.certificates.items()}
+        return {name: proof for one in self.views for name, proof in one.certificates.items()}
 
     @property
     def objects(self) -> dict[str, Any]:
         """Limits, networks, trajectories, comparisons: the things themselves, by name."""
-        return {name: thing for one in self.findings for name, thing in one.objects.items()}
+        return {name: thing for one in self.views for name, thing in one.objects.items()}
 
     @property
     def by_trainer(self) -> dict[str, Self]:
@@ -153,9 +160,9 @@ class Contents:
     def results(self) -> dict[str, Any]:
         """The record of the run: plain Python values, floats may be infinite or NaN."""
         found: dict[str, Any] = dict(self.heading.record)
-        for finding in self.findings:
+        for one in self.views:
             # Two findings may speak of one thing: their entries are joined.
-            found = joined(found, finding.record)
+            found = joined(found, one.record)
         return found | {
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "assumptions": [asdict(assumption) for assumption in self.assumptions],
@@ -169,7 +176,7 @@ class Contents:
         # Panels in a row of rows share as few of them as hold them; whole rows stay as they are.
         rows: list[Row] = []
         single: list[Panel] = []
-        for panel in (panel for finding in self.findings for panel in finding.panels):
+        for panel in (panel for one in self.views for panel in one.panels):
             if isinstance(panel, Row):
                 rows += [*panel_rows(single), panel]
                 single = []
@@ -186,8 +193,8 @@ class Contents:
         `pa.Table.from_pylist([report.row()], schema=row_schema())` is the way to one data set.
         """
         found = heading_columns(self.heading.record)
-        for finding in self.findings:
-            found |= finding.row
+        for one in self.views:
+            found |= one.row
         *_, last = self.by_trainer.values() or [self]
         return make_row(
             found
@@ -211,7 +218,7 @@ class Contents:
 
     def _alone(self) -> Evidence:
         """Return the evidence on a prediction that no network was compared with."""
-        row = {name: value for one in self.findings for name, value in one.row.items()}
+        row = {name: value for one in self.views for name, value in one.row.items()}
         known = {name: row[name] for name in PROVED if row.get(name) is not None}
         if self.status is None:
             return Evidence(status=Status.FAILED, reason="there is no prediction yet")
@@ -224,7 +231,7 @@ class Contents:
             return Evidence(status=self.status, trained=False, reason=reason)
         if self.status.severity > 0:
             return Evidence(status=self.status, trained=False, reason=self.advice)
-        trained = any("network" in one.objects for one in self.findings)
+        trained = "network" in self.objects
         reason = "the network was not compared with it" if trained else "nothing was trained"
         return Evidence(status=self.status, trained=False, beside=known, reason=reason)
 
@@ -239,7 +246,7 @@ class Contents:
         return replace(self, findings=own)
 
     def _statuses(self) -> dict[str, Status]:
-        return {name: status for one in self.findings for name, status in one.statuses.items()}
+        return {name: status for one in self.views for name, status in one.statuses.items()}
 
 
 def _finite(value: Any) -> Any:

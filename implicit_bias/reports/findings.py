@@ -11,38 +11,31 @@ import numpy as np
 
 from .._solve import Status, to_numpy
 from ..data.sample import Sample
-from ..drawing.figures import Panel, Row
 from ..limits.multiclass import MarginLimit
 from ..quantities.assumptions import Assumption
 from ..quantities.formatting import loss_in_words
 from ..quantities.premises import DUAL_NORMS, LOSS_TO_0, MARGINS, SEPARABLE, SPAN, START
+from ..quantities.said import Side, Table
 from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
-from .columns import limit_columns, n_support, supported, training_columns
-from .finding import Finding, Side, Table, Writer
+from .columns import limit_columns, n_support, supported
+from .finding import Finding
+from .trained import divergence, unseparated
 from .verdict import Evidence
-from .writers import write_frame, write_weights
 
 if TYPE_CHECKING:
-    import torch
-
     from ..measures.comparison import Comparison, NetworkState
 
 __all__ = [
     "TOGETHER",
     "compared",
-    "divergence",
     "dual_condition",
     "evidence",
     "gating_file",
     "loss_vanishes",
-    "network_record",
     "of_screen",
     "separable_assumptions",
-    "shortfall",
     "solved",
-    "trained",
-    "unseparated",
     "usable",
 ]
 
@@ -78,7 +71,7 @@ def solved(limit: MarginLimit, name: str) -> Finding:
         ("samples with a multiplier", f"{int(multiplied.sum())} of {len(limit.dual)}"),
         *lines(cells, "iterations", "limit_seconds"),
     )
-    return Finding(
+    return Finding.said(
         "limit",
         record={"limit": record},
         tables=(Table("prediction", ("", name), rows),),
@@ -92,44 +85,6 @@ def solved(limit: MarginLimit, name: str) -> Finding:
         sides=(Side(name, _alone(limit, cells), predicted=True),),
         objects={"limit": limit},
         **_of_limit(limit, name, record),
-    )
-
-
-def trained(
-    network: torch.nn.Module,
-    trajectory: Trajectory,
-    *,
-    panels: Sequence[Panel | Row] = (),
-    among: str = "",
-    path: Mapping[str, Writer] | None = None,
-    margins: bool = True,
-) -> Finding:
-    """Return the finding of a trained network: weights, trajectory and the panels of the run.
-
-    Parameters
-    ----------
-    network : Module
-    trajectory : Trajectory
-    panels : sequence of Panel and Row
-    among : str
-        Its trainer, where others have trained networks beside it.
-    path : mapping of file name to writer, optional
-        Files of the trajectory, in place of a table of its columns.
-    margins : bool
-        False where scores are no margins, so that the network has nothing to separate.
-    """
-    own = f"-{among}" if among else ""
-    if path is None:
-        path = {f"trajectory{own}.parquet": write_frame(trajectory)}
-    return Finding(
-        "network",
-        record={"network": network_record(trajectory)},
-        files={f"network{own}.safetensors": write_weights(network), **path},
-        panels=tuple(panels),
-        objects={"network": network, "trajectory": trajectory},
-        row=training_columns(trajectory),
-        finished=trajectory.finished,
-        shortfall=shortfall(trajectory) if margins else "",
     )
 
 
@@ -154,11 +109,11 @@ def compared(
     margin = float(sample_margins(samples[0].y, scores[0]).min())
     record = limit.to_dict()
     sides = _both(limit, margin, (at_train, at_val), state, trajectory, comparison)
-    return Finding(
+    return Finding.said(
         "limit",
         record={
             "limit": record | {"train_accuracy": at_train, "val_accuracy": at_val},
-            "network": state.to_dict() | network_record(trajectory),
+            "network": state.to_dict() | trajectory.record(),
             "comparison": comparison.to_dict(),
         },
         tables=(
@@ -262,55 +217,7 @@ def gating_file(gating: Any) -> Finding:
     from ..gates.gating import Gating  # with scikit-learn
 
     savable = isinstance(gating, Gating)
-    return Finding("gating", files={"gating.safetensors": gating.save} if savable else {})
-
-
-def network_record(trajectory: Trajectory) -> dict[str, Any]:
-    """Return the outcome of training, for the record."""
-    return trajectory.record()
-
-
-def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
-    """Return a sentence where a run that ended does not separate its data; empty otherwise."""
-    if not trajectory.finished:
-        return ""
-    if diverged := divergence(trajectory):
-        return f"{name} diverged {diverged}"
-    lacking = unseparated(trajectory)
-    return f"{name} does not separate its training data {lacking}" if lacking else ""
-
-
-def unseparated(trajectory: Trajectory) -> str:
-    """Return after how many steps a network does not separate its data, and the way out."""
-    margin = float(trajectory.smallest_margin[-1])
-    if not margin <= 0:
-        return ""
-    if margin == 0:
-        return (
-            f"after {int(trajectory.step[-1])} steps: its score of some sample is exactly 0, as "
-            "where all units are closed, and steps may have no effect there: give a smaller "
-            "`--learning-rate` or another `--seed`"
-        )
-    return (
-        f"after {int(trajectory.step[-1])} steps (smallest margin {margin:.3g}): give more "
-        "`--steps`, or take another `--trainer` or `--seed`"
-    )
-
-
-def divergence(trajectory: Trajectory) -> str:
-    """Return from which step on the loss stayed above that of the start, of a run that diverged.
-
-    That is a run that ends without separating its data, at more than ten times its first loss.
-    """
-    rise = trajectory.log_loss - trajectory.log_loss[0]
-    if not (trajectory.smallest_margin[-1] <= 0 and rise[-1] > RISE):
-        return ""
-    since = trajectory.step[np.flatnonzero(rise <= 0)[-1] + 1]
-    first, last = (loss_in_words(float(trajectory.log_loss[row])) for row in (0, -1))
-    return (
-        f"from step {int(since)} on: the loss rose from {first} to {last}: give a smaller "
-        "`--learning-rate`, or smaller initial weights"
-    )
+    return Finding.said("gating", files={"gating.safetensors": gating.save} if savable else {})
 
 
 def _interrupted(trajectory: Trajectory) -> str:

@@ -22,6 +22,7 @@ from .report import Report
 from .row import NAMES
 from .saving import KIND, PLAIN
 from .verdict import WORDS, Verdict
+from .views import Views
 
 __all__ = ["is_run", "load"]
 
@@ -161,11 +162,10 @@ def _finding(decoder: Decoder, tree: Any, folder: Path) -> Finding:
         "objects": objects,
         "panels": panels,
         "files": {name: partial(_copy, folder / name) for name in files},
-        "parts": {
-            name: _finding(decoder, part, folder) for name, part in entry(tree, "parts", list)
-        },
     }
-    return Finding(**filled(Finding, state))
+    parts = {name: _finding(decoder, part, folder) for name, part in entry(tree, "parts", list)}
+    key: str = filled(Finding, state)["key"]
+    return Finding(key, further=Views(**filled(Views, state)), parts=parts)
 
 
 def _plain_name(name: Any) -> str:

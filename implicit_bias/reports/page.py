@@ -16,9 +16,9 @@ from .._extras import naming_extras
 from .._files import write_atomically
 from .._shown import html_table
 from ..quantities.formatting import DASH
+from ..quantities.said import Table
 from ..quantities.table import TABLE, lines, title_of
 from .contents import Contents
-from .finding import Table
 from .formulas import mathml
 from .verdict import WORDS, Word
 
@@ -127,10 +127,10 @@ def _figures(report: Contents) -> str:
     # Of several trainers each has its sentence; what they do not share would be the last one's.
     shared = {
         name: one.row[name]
-        for one in report.findings
+        for one in report.views
         for name in (HEADLINE if len(report.verdicts) == 1 else HEADLINE[:1])
         if name in one.row
-        and all(other.row.get(name, one.row[name]) == one.row[name] for other in report.findings)
+        and all(other.row.get(name, one.row[name]) == one.row[name] for other in report.views)
     }
     words = [] if report.status is None else [report.status.name]
     words += [" ".join(line).strip() for line in lines(shared, *HEADLINE)]

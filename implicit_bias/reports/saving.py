@@ -49,12 +49,16 @@ def write_report(report: Contents, path: str | os.PathLike[str]) -> None:
 
 
 def _tree(encoder: Encoder, finding: Finding) -> dict[str, Any]:
-    objects = _encoded(encoder, finding.objects.items())
-    panels = _encoded(encoder, ((f"a panel of {finding.key}", panel) for panel in finding.panels))
-    return {name: encoder.encode(getattr(finding, name)) for name in PLAIN} | {
+    views = finding.views
+    objects = _encoded(encoder, views.objects.items())
+    panels = _encoded(encoder, ((f"a panel of {finding.key}", panel) for panel in views.panels))
+    plain = {name: encoder.encode(getattr(views, name)) for name in PLAIN if name != "key"}
+    return {
+        "key": finding.key,
+        **plain,
         "objects": objects,
         "panels": [tree for _, tree in panels],
-        "files": list(finding.files),
+        "files": list(views.files),
         "parts": [[name, _tree(encoder, part)] for name, part in finding.parts.items()],
     }
 

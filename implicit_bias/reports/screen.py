@@ -9,9 +9,9 @@ from dataclasses import replace
 from ..quantities.assumptions import Assumption
 from ..quantities.definition import Quantity
 from ..quantities.formatting import DASH, aligned
+from ..quantities.said import Side
 from ..quantities.table import TABLE
 from .contents import Contents
-from .finding import Side
 from .side_by_side import in_order
 from .verdict import Verdict
 
@@ -107,7 +107,7 @@ def _in_order(report: Contents) -> list[Side]:
     places = {name: place for place, one in enumerate(report.verdicts)
               for name in (one.trainer, one.network) if name}  # fmt: skip
     sides: dict[str, Side] = {}
-    for side in (side for finding in report.findings for side in finding.sides):
+    for side in (side for one in report.views for side in one.sides):
         known = sides.get(side.name)
         sides[side.name] = side if known is None else replace(
             side, values={**known.values, **side.values}

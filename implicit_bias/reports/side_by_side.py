@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..quantities.assumptions import Assumption
-from .finding import Finding, Side, Table
+from ..quantities.said import Side, Table
+from .finding import Finding
+from .views import Views
 
-__all__ = ["in_order", "joined", "side_by_side"]
+__all__ = ["in_order", "side_by_side"]
 
 NONE = "-"
 # What a run was asked for is in its heading; each part says what of it went to its own trainer.
@@ -22,31 +23,35 @@ def side_by_side(parts: Mapping[str, Finding]) -> Finding:
     Its entries of the record, its objects and its row are those of the last trainer; the record has
     all of them under `networks`. Tables about a network get a column a trainer.
     """
-    *others, last = parts.values()
-    if not others:
-        return last
-    findings = list(parts.values())
-    return replace(
-        last,
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    each = {trainer: one.views for trainer, one in parts.items()}
+    findings, key = list(each.values()), next(iter(parts.values())).key
+    last = findings[-1]
+    views = Views(
         record={
             **{name: entry for name, entry in last.record.items() if name != ASKED},
-            "networks": {trainer: dict(one.record) for trainer, one in parts.items()},
+            "networks": {trainer: dict(one.record) for trainer, one in each.items()},
         },
-        tables=_tables({trainer: one.tables for trainer, one in parts.items()}),
+        tables=_tables({trainer: one.tables for trainer, one in each.items()}),
         files={name: write for one in findings for name, write in one.files.items()},
         panels=tuple(panel for one in findings for panel in one.panels),
-        assumptions=_assumptions({trainer: one.assumptions for trainer, one in parts.items()}),
+        assumptions=_assumptions({trainer: one.assumptions for trainer, one in each.items()}),
+        statuses=last.statuses,
+        certificates=last.certificates,
+        objects=last.objects,
+        row=last.row,
         finished=all(one.finished for one in findings),
         shortfall=next(
-            (f"{name}: {one.shortfall}" for name, one in parts.items() if one.shortfall), ""
+            (f"{name}: {one.shortfall}" for name, one in each.items() if one.shortfall), ""
         ),
         verdicts=tuple(verdict for one in findings for verdict in one.verdicts),
-        sides=_sides(parts),
-        parts=dict(parts),
+        sides=_sides(each),
     )
+    return Finding(key, further=views, parts=dict(parts))
 
 
-def _sides(parts: Mapping[str, Finding]) -> tuple[Side, ...]:
+def _sides(parts: Mapping[str, Views]) -> tuple[Side, ...]:
     """Return the prediction's column once, and that of each trainer's network by its name."""
     first = next(iter(parts.values()))
     return (
@@ -121,12 +126,3 @@ def _assumptions(parts: Mapping[str, tuple[Assumption, ...]]) -> tuple[Assumptio
             for trainer, assumption in zip(parts, one, strict=True)
         ]
     return tuple(found)
-
-
-def joined(entries: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two mappings, mappings of one name likewise; `further` takes precedence."""
-    found = dict(entries)
-    for name, entry in further.items():
-        both = isinstance(entry, Mapping) and isinstance(found.get(name), Mapping)
-        found[name] = joined(found[name], entry) if both else entry
-    return found

@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterable
 
 from .._files import harmless
+from ..quantities.said import Table
 from .contents import Contents
-from .finding import Table
 
 __all__ = ["render_table", "render_text"]
 

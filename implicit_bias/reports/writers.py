@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from .._names import name_of
 from .._saved import Kind, write_saved
+from ..quantities.said import Writer
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
-from .finding import Writer
 
 if TYPE_CHECKING:
     import torch

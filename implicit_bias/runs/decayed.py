@@ -15,10 +15,12 @@ from ..drawing.figures import Panel
 from ..finite_limits.limit import FitLimit
 from ..limits.limit import Limit
 from ..quantities.assumptions import Assumption
+from ..quantities.said import Side, Table
 from ..quantities.table import lines
-from ..reports.finding import Finding, Side, Table
-from ..reports.findings import divergence, gating_file, trained
+from ..reports.finding import Finding
+from ..reports.findings import gating_file
 from ..reports.report import Report
+from ..reports.trained import Trained, divergence
 from ..reports.verdict import Evidence
 from .decay_programs import ENDED, DecayProgram, decay_program
 from .gathering import gather
@@ -150,7 +152,9 @@ def _train_and_compare(
     panels: list[Panel] = [partial(plot_value_gap, trajectory)]
     if len(limit.unit_norms) > 1:
         panels.append(partial(plot_decayed_units, trajectory, limit.unit_norms))
-    yield trained(network, trajectory, panels=panels, margins=False)
+    yield Finding(
+        "network", {"network": Trained(network, trajectory, margins=False)}, panels=tuple(panels)
+    )
     setup.progress.stage("comparing")
     found = compare_decayed(limit, network, *setup.samples, margin_ratio)
     table = Table("network beside its finite limit", ("", "value"), tuple(found.rows()))
@@ -166,17 +170,21 @@ def _train_and_compare(
         sides=(side,),
         assumptions=_measured(finite, limit, network, setup),
     )
-    yield Finding.judged(
-        Evidence(
-            status=limit.status,
-            near={"value_gap": found.value_gap}
-            if limit.radius is None
-            else {"over_optimum": found.over_optimum},
-            beside={"agreement": found.agreement},
-            diverged=divergence(trajectory),
-            reason="steps have not converged: give more `--steps`, or another `--learning-rate`",
-            remark=_remark(limit, found) if trajectory.finished else "interrupted",
-        )
+    yield Finding(
+        "verdict",
+        evidence=(
+            Evidence(
+                status=limit.status,
+                near={"value_gap": found.value_gap}
+                if limit.radius is None
+                else {"over_optimum": found.over_optimum},
+                beside={"agreement": found.agreement},
+                diverged=divergence(trajectory),
+                reason="steps have not converged: give more `--steps`, or another "
+                "`--learning-rate`",
+                remark=_remark(limit, found) if trajectory.finished else "interrupted",
+            ),
+        ),
     )
 
 
@@ -239,7 +247,7 @@ def _solved(limit: FitLimit, name: str) -> Finding:
     side = {"lower_bound": cells["lower_bound"], "gap": limit.gap}
     if limit.status is not Status.SOLVED:
         side["status"] = limit.status.name
-    return Finding(
+    return Finding.said(
         "limit",
         record={"limit": record},
         tables=(Table("prediction", ("", name), rows),),

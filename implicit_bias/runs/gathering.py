@@ -42,5 +42,5 @@ def gather(heading: Heading, findings: Iterator[Finding], folder: RunFolder = NO
         if not found:
             raise
         if isinstance(error, FloatingPointError):
-            found[DIVERGED] = Finding.judged(Evidence(diverged=failure), key=DIVERGED)
+            found[DIVERGED] = Finding(DIVERGED, evidence=(Evidence(diverged=failure),))
     return Report(heading, tuple(found.values()), interrupted, failure)

@@ -10,7 +10,8 @@ import numpy as np
 from .._solve import to_numpy
 from ..data.labelled import ClassDataset
 from ..limits.multiclass import MarginLimit
-from ..reports.finding import Finding, Table
+from ..quantities.said import Table
+from ..reports.finding import Finding
 from .parts import JointParts
 from .setup import SampleSetup
 
@@ -48,7 +49,7 @@ def joint_labels(setup: SampleSetup, limit: MarginLimit, network: torch.nn.Modul
     )  # fmt: skip
     known = [predicted[0], trained[0] / smallest] if smallest > 0 else [predicted[0]]
     pairs = [class_margins(one, setup.train.y) for one in known]
-    return Finding(
+    return Finding.said(
         "labels",
         record={"multiclass": found.to_dict()},
         tables=(Table("held-out labels", COLUMNS[:3], tuple(r[:3] for r in found.rows())),),

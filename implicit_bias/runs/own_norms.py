@@ -11,8 +11,9 @@ from .._solve import Certificate
 from ..limits.multiclass import MarginLimit
 from ..limits.optimiser_norms import InducedNorm, coefficient_program, solve_in_norm
 from ..measures.own_norm import OwnNorm
+from ..quantities.said import Table
 from ..quantities.table import lines
-from ..reports.finding import Finding, Table
+from ..reports.finding import Finding
 from ..training.catalogue import get_trainer
 from .parts import JointParts, Parts
 from .setup import SampleSetup
@@ -150,7 +151,7 @@ def norms_finding(
         "lower_bound": own.lower,
         "others": {name: one.ratio(margin, network) for name, one in others.items()},
     }
-    return Finding("norms", record={"norms": record}, tables=(table,), row=cells)
+    return Finding.said("norms", record={"norms": record}, tables=(table,), row=cells)
 
 
 def _standing(own: OwnNorm) -> str:

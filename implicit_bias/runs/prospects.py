@@ -15,8 +15,9 @@ from ..measures.extrapolation import (
 )
 from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
 from ..quantities.formatting import DASH
+from ..quantities.said import Table
 from ..quantities.table import lines
-from ..reports.finding import Finding, Table
+from ..reports.finding import Finding
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 from .label_agreement import AgreementAhead
@@ -87,7 +88,7 @@ def prospects(
         PROVED,
         *([] if ahead is None else [ahead.row()]),
     )
-    return Finding(
+    return Finding.said(
         "prospects",
         record={
             "extrapolation": limit.to_dict(),
@@ -118,12 +119,12 @@ def heading_finding(limit: Extrapolation, reached: float, u: float) -> Finding:
         PROVED,
     )
     record = {"extrapolation": limit.to_dict(), "farther": _bar(limit, u)}
-    return Finding("prospects", record=record, tables=(_table(rows),))
+    return Finding.said("prospects", record=record, tables=(_table(rows),))
 
 
 def farther_in_words(found: Finding) -> str:
     """Return what `prospects` predicts of a run that goes on; empty where that says nothing."""
-    bar = found.record["farther"]
+    bar = found.views.record["farther"]
     if bar is None or not bar["informative"]:
         return ""
     ends = " to ".join(dict.fromkeys(f"{bar[end]:.4f}" for end in ("low", "high")))
@@ -140,7 +141,7 @@ def _no_descent(trajectory: Trajectory) -> Finding:
     nothing: dict[str, Any] = {
         "extrapolation": None, "farther": None, "rates": [], "agreement_ahead": None,
     }  # fmt: skip
-    return Finding("prospects", record=nothing, tables=(_table(rows),))
+    return Finding.said("prospects", record=nothing, tables=(_table(rows),))
 
 
 def _reached(trajectory: Trajectory) -> list[tuple[str, ...]]:

@@ -84,8 +84,8 @@ class Setup:
     def declared(self, found: Finding) -> Finding:
         """Return a finding about what several theories share, with what this theorem assumes."""
         names = {one.name for one in self.model.premises(self.options)}
-        return replace(
-            found, assumptions=tuple(one for one in found.assumptions if one.name in names)
+        return found.but(
+            assumptions=tuple(one for one in found.views.assumptions if one.name in names)
         )
 
     def heading(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..equivalence.groups import NetworkGroups, group_networks
 from ..equivalence.weights import ReLUWeights
 from ..quantities.formatting import DASH, number
-from ..reports.finding import Finding, Table, Writer
-from ..reports.findings import network_record
+from ..quantities.said import Table, Writer
+from ..reports.finding import Finding
 from ..reports.writers import write_frame, write_weights
 from ..training.loop import Observer
 from ..training.trajectory import Trajectory
@@ -137,7 +137,7 @@ def starts_finding(starts: Sequence[Start], far: Mapping[str, Sequence[float]]) 
     apart = f"{spread[0]:.2g} within a group, {number(spread[1], '.2g')} between"
     title = f"which network is reached: {groups.n_groups} from {len(starts)} starts ({apart})"
     columns = ("start", "separates", "log(1/loss)", "network", "off the first", *far)
-    return Finding(
+    return Finding.said(
         "starts",
         record={"starts": _record(starts, groups, limits, far)},
         tables=(Table(title, columns + (() if limits is None else ("its limit",)), rows),),
@@ -169,5 +169,5 @@ def _record(
         "networks": groups.to_dict(),
         "limits": None if limits is None else limits.to_dict(),
         "far": {name: [float(value) for value in column] for name, column in far.items()},
-        "runs": [network_record(one.trajectory) for one in starts],
+        "runs": [one.trajectory.record() for one in starts],
     }

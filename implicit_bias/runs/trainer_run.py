@@ -20,8 +20,9 @@ from ..measures.own_norm import OwnNorm
 from ..options.resolve import SCHEDULE
 from ..quantities.table import TABLE
 from ..reports.finding import Finding
-from ..reports.findings import compared, evidence, separable_assumptions, trained
+from ..reports.findings import compared, evidence, separable_assumptions
 from ..reports.side_by_side import side_by_side
+from ..reports.trained import Trained
 from ..training.margins import n_margins
 from ..training.network_snapshots import NetworkSnapshots
 from ..training.trainers import check_trainer
@@ -110,7 +111,7 @@ def train_side_by_side(
             of_each = found.setdefault(finding.key, {})
             of_each[one.trainer] = finding
             yield _together(of_each, setup, parts, limit)
-        if not found["network"][one.trainer].finished:
+        if not found["network"][one.trainer].views.finished:
             return
 
 
@@ -124,9 +125,9 @@ def _together(
     whole = side_by_side(of_each)
     if len(of_each) == 1 or whole.key != "network":
         return whole
-    runs = {trainer: one.objects["trajectory"] for trainer, one in of_each.items()}
+    runs = {trainer: one.views.objects["trajectory"] for trainer, one in of_each.items()}
     panels = trainer_panels(runs, limit, _predicted(setup, limit), name=_known_as(parts))
-    return replace(whole, panels=tuple(panels))
+    return whole.but(panels=tuple(panels))
 
 
 def _train_and_compare(
@@ -148,7 +149,14 @@ def _train_and_compare(
     # The KKT fit of n (K - 1) relative margins costs more than a step: at the end alone.
     trajectory = _train(one, limit, snapshots, own, kkt=euclidean and not classes)
     panels = run_panels(trajectory, limit, _predicted(setup, limit), name=_known_as(parts))
-    yield _asked(one, trained(network, trajectory, panels=panels, among=one.among))
+    yield _asked(
+        one,
+        Finding(
+            "network",
+            {"network": Trained(network, trajectory, among=one.among)},
+            panels=tuple(panels),
+        ),
+    )
     if own is not None:  # at hand already, should what follows be interrupted
         yield norms_finding(one.trainer, norms, network, trajectory, None)
     setup.progress.stage("comparing")
@@ -167,14 +175,14 @@ def _train_and_compare(
     if own is not None:
         yield norms_finding(one.trainer, norms, network, trajectory, kkt)
     known = evidence(limit, comparison, trajectory, **_theory(one, parts, own))
-    yield Finding.judged(known)
+    yield Finding("verdict", evidence=(known,))
     own_limit = limit if isinstance(limit, Limit) and euclidean and not parts.control else None
     if classes:
         yield joint_labels(setup, limit, network)
     elif euclidean:
         yield _slow_units(one, own_limit, trajectory, kkt)
     else:
-        yield Finding("slow units", record={"unit_growth": None})
+        yield Finding.said("slow units", record={"unit_growth": None})
     if snapshots is not None and isinstance(limit, Limit):
         snapshots.take(int(trajectory.step[-1]))
         yield _maps(one, limit, name, snapshots)
@@ -186,7 +194,7 @@ def _train_and_compare(
         ahead=None if classes else _ahead(one, own_limit, trajectory),
     )
     yield ahead
-    yield Finding.judged(replace(known, predicted=farther_in_words(ahead)))
+    yield Finding("verdict", evidence=(replace(known, predicted=farther_in_words(ahead)),))
 
 
 def _in_its_norm(found: Finding, own: OwnNorm | None) -> Finding:
@@ -199,9 +207,9 @@ def _in_its_norm(found: Finding, own: OwnNorm | None) -> Finding:
         else replace(side, values={
             **side.values, value.name: f"{value.text(side.values[value.name])} {own.induced.norm}"
         })
-        for side in found.sides
+        for side in found.views.sides
     )  # fmt: skip
-    return replace(found, sides=sides)
+    return found.but(sides=sides)
 
 
 def _layers(network: torch.nn.Module, own: OwnNorm) -> dict[str, WeightNorm]:
@@ -275,21 +283,21 @@ def _asked(one: TrainerRun, found: Finding) -> Finding:
     if not one.among:
         return found
     own = {name: getattr(one.setup.options, name) for name in (*SCHEDULE, "trainer")}
-    return replace(found, record={**found.record, "options": own}, row={**found.row, **own})
+    return found.but(record={**found.views.record, "options": own}, row={**found.views.row, **own})
 
 
 def _slow_units(one: TrainerRun, limit: Limit | None, trajectory: Trajectory, kkt: Any) -> Finding:
     if one.among and not one.descends:
-        return Finding("slow units", record={"unit_growth": None})
+        return Finding.said("slow units", record={"unit_growth": None})
     run = (trajectory, one.setup.settings)
     found = slow_units_finding(one.network, one.setup.train, limit, run, kkt)
     if not one.among:
         return found
     panels = (
         panel if isinstance(panel, Row) else label_trainer(one.among, panel)
-        for panel in found.panels
+        for panel in found.views.panels
     )
-    return replace(found, panels=tuple(panels))
+    return found.but(panels=tuple(panels))
 
 
 def _ahead(one: TrainerRun, limit: Limit | None, trajectory: Trajectory) -> AgreementAhead | None:
@@ -306,4 +314,4 @@ def _maps(one: TrainerRun, limit: Limit, name: str, snapshots: NetworkSnapshots)
     row = map_row(
         limit, snapshots, setup.train, setup.gates_of, limit_title=title, lines=lambda _: lines
     )
-    return Finding("maps", panels=(row,))
+    return Finding.said("maps", panels=(row,))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,8 @@ from ..measures.scalars import unit_norms
 from ..measures.unit_growth import unit_growth
 from ..networks.protocols import HasDualNorms, Homogeneous
 from ..quantities.formatting import power_of_ten, rounded, share
-from ..reports.finding import Finding, Table
+from ..quantities.said import Table
+from ..reports.finding import Finding
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 
@@ -70,12 +70,12 @@ def slow_units_finding(
         clocks = [*_clocks(trajectory, settings), *_paces(network, train, settings.trainer)]
         growth = unit_growth(network, *train, limit=limit, clocks=clocks, kkt=kkt)
     panels = (partial(plot_unit_growth, trajectory, growth),) if growth.changes else ()
-    return replace(growth_finding(growth), panels=panels)
+    return growth_finding(growth).but(panels=panels)
 
 
 def growth_finding(growth: UnitGrowth) -> Finding:
     """Return the finding of units whose share will change, without a picture."""
-    return Finding(
+    return Finding.said(
         "slow units",
         record={"unit_growth": growth.to_dict()},
         tables=_tables(growth),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .._doors import door
 from .._extras import naming_extras
 from ..options.values import nearest
+from ..quantities.said import Table
 from ..reports.files import RESULTS
-from ..reports.finding import Table
 from ..reports.row import COLUMNS, OPTIONS
 from .rows import CELL_COLUMNS
 from .store import Store

@@ -108,9 +108,9 @@ def test_the_record_the_table_and_the_row_say_the_same() -> None:
         **vars(value), error_network=0.25, classifiers={one.name: one for one in classifiers}
     )
     known = comparison_finding(Finding("limit"), found, LASSO, ("further", "7", "measured"))
-    record, (values, beside) = known.record["comparison"], known.tables
-    assert record["bound_ratio"] == known.row["margin_ratio"] == found.bound_ratio < 1
-    assert record["local_ratio"] == known.row["local_ratio"]
+    record, (values, beside) = known.views.record["comparison"], known.views.tables
+    assert record["bound_ratio"] == known.views.row["margin_ratio"] == found.bound_ratio < 1
+    assert record["local_ratio"] == known.views.row["local_ratio"]
     rows = {label: (text, kind) for label, text, kind in values.rows}
     assert rows["proved bound over value (at most 1)"] == (f"{found.bound_ratio:.4f}", "certified")
     assert rows["value of the network"] == (f"{found.value:.8g}", "measured")
@@ -120,7 +120,9 @@ def test_the_record_the_table_and_the_row_say_the_same() -> None:
     cells = {label: texts for label, *texts in beside.rows}
     assert cells["held-out error"] == [f"{error:.2%}" for error in errors]
     assert cells["held-out error, network"] == ["25.00%"] * 2
-    assert known.row["error_limit"] == errors[1] and known.row["local_error"] == errors[0]
+    assert (
+        known.views.row["error_limit"] == errors[1] and known.views.row["local_error"] == errors[0]
+    )
     assert record["classifiers"][LOCAL]["certificate"] == found.local.residual
-    assert known.record["local_limit"]["value"] == found.local_value
-    assert known.certificates[LOCAL]["status"] == found.local_status
+    assert known.views.record["local_limit"]["value"] == found.local_value
+    assert known.views.certificates[LOCAL]["status"] == found.local_status

@@ -230,8 +230,8 @@ def test_every_report_is_kept_whole_and_names_no_module(model, options, tmp_path
     again = ib.load(tmp_path)
     assert again.to_json() == report.to_json() and str(again) == str(report)
     assert list(again.objects) == list(report.objects)
-    kept = [len(finding.panels) for finding in again.findings]
-    assert kept == [len(finding.panels) for finding in report.findings]
+    kept = [len(one.panels) for one in again.views]
+    assert kept == [len(one.panels) for one in report.views]
 
 
 def test_a_saved_network_and_its_gating_name_themselves(tmp_path) -> None:

@@ -105,7 +105,7 @@ def report(*, theorem: str = "everything tends to <i>1</i>", **changes) -> Repor
         "certificates": {"SVM": PROOF},
     }  # fmt: skip
     of_report = {k: changes.pop(k) for k in ("interrupted", "failure") if k in changes}
-    return Report(heading, (Finding("limit", **about | changes),), **of_report)
+    return Report(heading, (Finding.said("limit", **about | changes),), **of_report)
 
 
 def draw(axes) -> None:
@@ -221,8 +221,8 @@ def test_the_picture_keeps_its_size_on_a_narrow_screen_and_is_dark_in_the_dark()
 
 def test_the_headline_speaks_of_no_trainer_alone() -> None:
     ratios = {"momentum": 0.5, "annealed": 0.875}
-    limit = Finding("limit", statuses={"SVM": Status.SOLVED}, row={"gap": 0.0625})
-    trained = [Finding(name, row={"margin_ratio": one}) for name, one in ratios.items()]
+    limit = Finding.said("limit", statuses={"SVM": Status.SOLVED}, row={"gap": 0.0625})
+    trained = [Finding.said(name, row={"margin_ratio": one}) for name, one in ratios.items()]
     heading = report().heading
     (both,) = figures(Report(heading, (limit, *trained)))
     assert "6.25e-02" in both

@@ -36,7 +36,7 @@ def forged(report: ib.Report, limit: object, **options: object) -> ib.Report:
     return replace(
         report,
         heading=replace(report.heading, record=record),
-        findings=(replace(first, objects={"limit": limit}, files={}), *others),
+        findings=(first.but(objects={"limit": limit}, files={}), *others),
     )
 
 

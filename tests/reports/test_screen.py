@@ -62,7 +62,7 @@ def test_it_has_24_lines_of_80_columns(report) -> None:
 
 def a_report(*sides: Side, verdicts: tuple[Verdict, ...] = (), **further: Any) -> Report:
     heading = Heading("m", "a theorem", "min 0", "data", "a title", {}, "the source")
-    return Report(heading, (Finding("limit", sides=sides, verdicts=verdicts, **further),))
+    return Report(heading, (Finding.said("limit", sides=sides, verdicts=verdicts, **further),))
 
 
 def test_rows_are_those_that_differ_or_prove_and_a_prediction_has_ideal_values() -> None:

@@ -37,8 +37,8 @@ def found(*, small: float = 1e-4, limit: bool = True) -> Finding:
 
 def test_a_unit_that_descent_has_yet_to_raise_has_a_line_of_its_own() -> None:
     finding = found()
-    ((unit, words, steps),) = finding.tables[0].rows
-    change = finding.objects["unit_growth"].changes[0]
+    ((unit, words, steps),) = finding.views.tables[0].rows
+    change = finding.views.objects["unit_growth"].changes[0]
     assert re.fullmatch(r"unit 1, 0\.0\d% of the norm, dual norm 1\.3", unit)
     active = next(one for one in change.arrivals if one.share == 0.1)
     reached = rounded(active.log_inverse_loss)
@@ -47,29 +47,29 @@ def test_a_unit_that_descent_has_yet_to_raise_has_a_line_of_its_own() -> None:
     # At 1e11 and beyond a constant step is no way.
     assert re.match(r"constant \(0\.01\): 10\^\(\de\d+\)", steps)
     assert "normalised: " in steps
-    assert finding.record["unit_growth"]["changes"][0]["unit"] == 1
+    assert finding.views.record["unit_growth"]["changes"][0]["unit"] == 1
 
 
 def test_without_a_limit_a_unit_has_marks_but_no_end() -> None:
-    (row,) = found(limit=False).tables[0].rows
+    (row,) = found(limit=False).views.tables[0].rows
     assert "10.00%" in row[1] and "limit" not in row[1]
 
 
 def test_a_unit_of_exactly_zero_stays_and_nothing_is_said_of_what_does_not_separate() -> None:
-    ((_, words, steps),) = found(small=0.0).tables[0].rows
+    ((_, words, steps),) = found(small=0.0).views.tables[0].rows
     assert (words, steps) == ("exactly zero, and gradient descent leaves it there", "-")
     network = FReLU(2, 2, random_state=0, dtype=torch.float64)
     run = train(network, *SAMPLE, settings=TrainingSettings("normalised", schedule=((1, 1e-9),)))
-    assert slow_units_finding(network, SAMPLE, None, (run, SETTINGS), None).tables == ()
+    assert slow_units_finding(network, SAMPLE, None, (run, SETTINGS), None).views.tables == ()
 
 
 def test_the_picture_goes_on_with_the_predicted_power() -> None:
     finding = found()
-    (panel,) = finding.panels
+    (panel,) = finding.views.panels
     assert isinstance(panel, partial) and panel.func is plot_unit_growth
     ax = Figure().subplots()
     panel(ax)
-    growth = finding.objects["unit_growth"]
+    growth = finding.views.objects["unit_growth"]
     (dashed,) = (line for line in ax.lines if line.get_linestyle() == "--")
     x, y = (np.asarray(values, dtype=float) for values in dashed.get_data())
     odds = y / (1 - y)
@@ -98,7 +98,7 @@ def test_powers_of_ten_are_read_at_a_glance(value, text) -> None:
 @pytest.mark.parametrize("n_units", [2, 6])
 def test_names_of_units_lie_beside_the_panel_and_not_over_each_other(n_units) -> None:
     finding = found()
-    (panel,) = finding.panels
+    (panel,) = finding.views.panels
     trajectory, growth = panel.args
     (change,) = growth.changes
     changes = tuple(

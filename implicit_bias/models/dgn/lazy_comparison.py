@@ -17,8 +17,8 @@ from ...measures.bounded_value import flat_weights, value_of
 from ...measures.scalars import cosine, scores
 from ...quantities.formatting import DASH, number
 from ...quantities.measured import Measured, part, quantity, side_by_side
+from ...quantities.said import Table
 from ...quantities.table import TABLE, lines
-from ...reports.finding import Table
 
 if TYPE_CHECKING:
     import torch

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +15,9 @@ from ...kernels.margin import KernelLimit, KernelSVM, solve_kernel_svm
 from ...kernels.regression import KernelLeastSquares, KernelRegression, kernel_regression
 from ...kernels.tangent import empirical_ntk
 from ...networks.linearised import ScaledNetwork
-from ...reports.finding import Finding, Side
-from ...reports.findings import network_record, shortfall, trained
+from ...quantities.said import Side
+from ...reports.finding import Finding
+from ...reports.trained import Trained, shortfall
 from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.fit import fit
@@ -118,7 +118,7 @@ def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
     }
     arrays = {"coefficients": regression.coefficients, "svm_coefficients": svm.zeta}
     n = len(regression.start)
-    return Finding(
+    return Finding.said(
         "limit",
         record={"limit": record, "kernel_svm": proof},
         tables=(regression_table(regression, proof),),
@@ -168,11 +168,12 @@ def _networks(
     """The networks so far; the last of them is the run's."""
     network, trajectory = runs[-1]
     panels = lazy_panels([(one.scale, run) for one, run in runs], regression, rate)
-    found = trained(network.network, trajectory, panels=panels)
+    found = Finding(
+        "network", {"network": Trained(network.network, trajectory)}, panels=tuple(panels)
+    )
     by_scale = {f"{one.scale:g}": (one.network, run) for one, run in runs}
-    return replace(
-        found,
-        record={"network": {name: network_record(run) for name, (_, run) in by_scale.items()}},
+    return found.but(
+        record={"network": {name: run.record() for name, (_, run) in by_scale.items()}},
         files={
             name: write
             for scale, (one, run) in by_scale.items()
@@ -191,7 +192,7 @@ def _networks(
 
 
 def _scales(found: Sequence[ScaleComparison]) -> Finding:
-    return Finding(
+    return Finding.said(
         "scales",
         record={"scales": [one.to_dict() for one in found], "exponents": exponents(found)},
         tables=(scales_table(found),),
@@ -234,8 +235,8 @@ def _departure(setup: SampleSetup, start: torch.nn.Module, sample: Sample, drift
     ratios = trajectory.observed["kernel_ratio"]
     largest = float(np.nanmax(ratios)) if np.isfinite(ratios).any() else math.nan
     rows = sorted({0, *np.linspace(0, len(trajectory.step) - 1, 5).round().astype(int).tolist()})
-    record: dict[str, Any] = network_record(trajectory) | ends
-    return Finding(
+    record: dict[str, Any] = trajectory.record() | ends
+    return Finding.said(
         "departure",
         record={"departure": record | {"largest_kernel_ratio": largest}},
         tables=(departure_table(trajectory, rows[1:]),),

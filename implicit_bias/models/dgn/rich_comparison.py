@@ -21,9 +21,9 @@ from ...measures.bounded_value import BoundedValue, flat_weights, value_of
 from ...measures.classifiers import ClassifierComparison, compare_classifier
 from ...measures.kkt import kkt_distance
 from ...quantities.formatting import DASH, number
+from ...quantities.said import Table
 from ...quantities.table import TABLE
 from ...reports.bounds import LASSO, LOCAL
-from ...reports.finding import Table
 from ...runs.setup import SampleSetup
 from .parts import held_out_of, make_network, path_gates
 

@@ -30,14 +30,8 @@ from ...reports.bounds import (
     strict_local_optimum,
 )
 from ...reports.finding import Finding
-from ...reports.findings import (
-    divergence,
-    loss_vanishes,
-    network_record,
-    trained,
-    unseparated,
-    usable,
-)
+from ...reports.findings import loss_vanishes, usable
+from ...reports.trained import Trained, divergence, unseparated
 from ...reports.verdict import Evidence, decide
 from ...runs.programs import StatedProgram, stated
 from ...runs.setup import SampleSetup
@@ -74,7 +68,7 @@ def find_rich(setup: SampleSetup) -> Iterator[Finding]:
     for one in train_starts(setup, make, network_name(options), first=0, observer=observer):
         starts.append(one)
         if len(starts) == 1 or not one.trajectory.finished:
-            yield trained(starts[0].network, starts[0].trajectory, panels=())
+            yield Finding("network", {"network": Trained(starts[0].network, starts[0].trajectory)})
         if not one.trajectory.finished:
             return
     setup.progress.stage("finding the local limits")
@@ -108,9 +102,13 @@ def _networks(starts: Sequence[Start], values: Sequence[BoundedValue], bound: Pa
     """The first network, with the panels of all of them."""
     limits = [one.limit for one in values]
     panels = rich_panels([one.trajectory for one in starts], limits, bound)
-    found = trained(starts[0].network, starts[0].trajectory, panels=panels)
+    found = Finding(
+        "network",
+        {"network": Trained(starts[0].network, starts[0].trajectory)},
+        panels=tuple(panels),
+    )
     alone = () if values[0].local is not None else (decide(_unfound(starts[0], values[0])),)
-    return replace(found, files={**found.files, **start_files(starts)}, verdicts=alone)
+    return found.but(files={**found.views.files, **start_files(starts)}, verdicts=alone)
 
 
 def _unfound(first: Start, value: BoundedValue) -> Evidence:
@@ -136,13 +134,12 @@ def _compared(
         error_network=math.nan if predicted is None else error_rate(setup.held_out.y, predicted),
         classifiers=compare_classifiers(setup, value.local, bound, predicted),
     )
-    network = network_record(first.trajectory) | {"value": comparison.value}
-    found = replace(found, record={**found.record, "network": network})
+    network = first.trajectory.record() | {"value": comparison.value}
+    found = found.but(record={**found.views.record, "network": network})
     known = comparison_finding(found, comparison, LASSO)
-    return replace(
-        known,
+    return known.but(
         assumptions=(
-            *known.assumptions,
+            *known.views.assumptions,
             ATTAINED.found(
                 holds=True if bound.is_tight() else None,
                 how="proved" if bound.is_tight() else "not known",
@@ -186,7 +183,7 @@ def _several(starts: Sequence[Start], values: Sequence[BoundedValue]) -> Finding
     ]
     n_limits = len({number for number in reached if number is not None})
     best = min((one.value for one in limits if one is not None), default=None)
-    return Finding(
+    return Finding.said(
         "starts",
         record={"starts": record, "n_limits": n_limits},
         tables=(starts_table(values, reached),),

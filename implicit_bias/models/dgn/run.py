@@ -84,8 +84,11 @@ def _find(setup: SampleSetup) -> Iterator[Finding]:
         X, y = setup.train.X, setup.train.y
         separates = bool((y * scores(relu, Sample(X, y, None))).min() > 0)
         assumptions = (GATES_SEPARATE.found(holds=separates),)
-    yield Finding(
-        "gating", files=gating_file(setup.gating).files, assumptions=assumptions, finished=ready
+    yield Finding.said(
+        "gating",
+        files=gating_file(setup.gating).views.files,
+        assumptions=assumptions,
+        finished=ready,
     )
     if ready:
         yield from (find_lazy if setup.options.regime == "lazy" else find_rich)(setup)

@@ -12,8 +12,9 @@ from ...data.dataset import Dataset
 from ...data.sample import Sample
 from ...finite_limits.diagonal import DiagonalLimit
 from ...finite_limits.program import LeastPotential
+from ...quantities.said import Side, Table
 from ...quantities.table import lines
-from ...reports.finding import Finding, Side, Table
+from ...reports.finding import Finding
 from ...runs.setup import Setup
 from ...training.settings import TrainingSettings
 from .model import INTERPOLATES, SEPARATES
@@ -95,7 +96,7 @@ def solved(setup: DiagonalSetup) -> Finding:
         if limit.margin is not None
         else INTERPOLATES.found(misfit=setup.misfit, holds=fits)
     )
-    return Finding(
+    return Finding.said(
         "limit",
         record={"limit": record},
         tables=(Table("prediction", ("", NAME), rows),),

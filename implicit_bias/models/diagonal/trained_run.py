@@ -13,8 +13,9 @@ import torch
 from ...finite_limits.diagonal import DiagonalLimit, solve_diagonal
 from ...networks.diagonal_linear import DiagonalLinear
 from ...quantities.assumptions import Assumption
-from ...reports.finding import Finding, Side, Table
-from ...reports.findings import divergence, trained
+from ...quantities.said import Side, Table
+from ...reports.finding import Finding
+from ...reports.trained import Trained, divergence
 from ...reports.verdict import WITHIN, Evidence
 from ...runs.fit import fit
 from ...runs.setup import torch_dtype
@@ -62,15 +63,18 @@ def train_and_compare(setup: DiagonalSetup) -> Iterator[Finding]:
     zeta = coefficients(network)
     margin = smallest_margin(X, y, zeta) if margins else None
     if margin is not None and margin <= 0:
-        yield trained(network, trajectory, margins=False)
-        yield Finding.judged(
-            Evidence(
-                status=setup.limit.status,
-                near={"limit_error": math.inf},
-                beside={},
-                diverged=divergence(trajectory),
-                reason="it does not separate its samples yet: give more `--steps`",
-            )
+        yield Finding("network", {"network": Trained(network, trajectory, margins=False)})
+        yield Finding(
+            "verdict",
+            evidence=(
+                Evidence(
+                    status=setup.limit.status,
+                    near={"limit_error": math.inf},
+                    beside={},
+                    diverged=divergence(trajectory),
+                    reason="it does not separate its samples yet: give more `--steps`",
+                ),
+            ),
         )
         return
     if margin is not None:
@@ -86,7 +90,9 @@ def train_and_compare(setup: DiagonalSetup) -> Iterator[Finding]:
         partial(plot_kernel_to_rich, SCALES, norms, scale, point),
         partial(plot_limit_error, trajectory),
     )
-    yield trained(network, trajectory, panels=panels, margins=False)
+    yield Finding(
+        "network", {"network": Trained(network, trajectory, margins=False)}, panels=tuple(panels)
+    )
     found = compare_diagonal(limit, network, observer, setup.train, setup.held_out)
     yield Finding.measured(
         "comparison",
@@ -95,15 +101,18 @@ def train_and_compare(setup: DiagonalSetup) -> Iterator[Finding]:
         sides=(Side("network", _side(found)),),
         assumptions=(_flow(found, limit),),
     )
-    yield Finding.judged(
-        Evidence(
-            status=limit.status,
-            near={"limit_error": found.limit_error},
-            beside={"start_error": found.start_error, "agreement": found.agreement},
-            diverged=divergence(trajectory),
-            reason=_reason(found, margins),
-            remark="" if trajectory.finished else "interrupted",
-        )
+    yield Finding(
+        "verdict",
+        evidence=(
+            Evidence(
+                status=limit.status,
+                near={"limit_error": found.limit_error},
+                beside={"start_error": found.start_error, "agreement": found.agreement},
+                diverged=divergence(trajectory),
+                reason=_reason(found, margins),
+                remark="" if trajectory.finished else "interrupted",
+            ),
+        ),
     )
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from ...data.arrays import Floats
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number, share
+from ...quantities.said import Table
 from ...quantities.table import lines
-from ...reports.finding import Finding, Table
+from ...reports.finding import Finding
 from .data import TransferTask
 from .figure import plot_bound, plot_learning, plot_tail
 from .limit import DistillationLimit
@@ -57,7 +58,7 @@ def limit_finding(
         *lines(shown, "angle", "risk"),
     )
     record = limit.to_dict() | {"angle": between, "transfer_risk": risk}
-    return Finding(
+    return Finding.said(
         "limit",
         record={"limit": record},
         tables=(Table("prediction", ("", NAME), rows),),
@@ -126,7 +127,7 @@ def risk_finding(limit: DistillationLimit, task: TransferTask, kappa: float | No
     )
     title = "expected risk of students on so many samples, by the held-out angles (theorem 5.3)"
     own = {"off_projection": deep, "angle_rises": angles, "risk_rises": risks}
-    return Finding(
+    return Finding.said(
         "risk",
         record={"risk": bound.to_dict() | own},
         tables=(Table(title, ("", "value"), rows),),

@@ -9,9 +9,12 @@ import torch
 
 from ...networks.deep_linear import DeepLinear
 from ...networks.student import LinearStudent
-from ...reports.finding import Finding, Side, Table
-from ...reports.findings import TOGETHER, trained
+from ...quantities.said import Side, Table
+from ...reports.finding import Finding
+from ...reports.findings import TOGETHER
+from ...reports.trained import Trained
 from ...reports.verdict import Evidence, decide
+from ...reports.views import Views
 from ...reports.writers import write_path
 from ...runs.fit import fit
 from ...runs.setup import torch_dtype
@@ -36,8 +39,9 @@ def train_and_compare(setup: DistillationSetup) -> Iterator[Finding]:
     network = _student(setup)
     X, labels, settings = task.X, task.soft_labels, setup.settings
     trajectory = fit(setup, network, X, labels, settings=settings, observer=student_weights)
+    ended = Trained(network, trajectory, margins=False, columns=False)
     path = {"path.safetensors": write_path(trajectory, settings)}
-    yield trained(network, trajectory, path=path, margins=False)
+    yield Finding("network", {"network": ended}, further=Views(files=path))
     setup.progress.stage("integrating the flow, comparing")
     yield _comparison(
         setup, compare_with_distillation(setup.limit, task, trajectory, setup.settings)

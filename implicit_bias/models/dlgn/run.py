@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
 from ...quantities.formatting import DASH
 from ...quantities.premises import MARGINS
+from ...quantities.said import Side, Table
 from ...reports.bounds import (
     BOUND,
     bound_evidence,
@@ -37,17 +38,15 @@ from ...reports.bounds import (
     comparison_finding,
     local_evidence,
 )
-from ...reports.finding import Finding, Side, Table
+from ...reports.finding import Finding
 from ...reports.findings import (
-    divergence,
     gating_file,
     loss_vanishes,
     solved,
-    trained,
-    unseparated,
     usable,
 )
 from ...reports.report import Report
+from ...reports.trained import Trained, divergence, unseparated
 from ...reports.verdict import Evidence, Verdict, decide
 from ...runs.fit import fit
 from ...runs.gathering import gather
@@ -200,9 +199,9 @@ def _find(
     )
     held_out = to_numpy(limit.predictor(frozen.samples[1].X, frozen.samples[1].gates))
     panels = run_panels(trajectory, None, held_out, name=frozen.name)
-    yield trained(twin, trajectory, panels=panels)
+    yield Finding("network", {"network": Trained(twin, trajectory)}, panels=tuple(panels))
     if not trajectory.finished or not trajectory.smallest_margin[-1] > 0:
-        yield Finding.judged(_unseparated(limit, trajectory))
+        yield Finding("verdict", evidence=(_unseparated(limit, trajectory),))
         return
     setup.progress.stage("finding the local limit")
     constant = setup.options.experts == "constant"
@@ -211,7 +210,7 @@ def _find(
         loss_vanishes(trajectory),
         MARGINS.found(smallest=float(trajectory.smallest_margin[-1])),
     )
-    alone = replace(alone, assumptions=(*alone.assumptions, *known))
+    alone = alone.but(assumptions=(*alone.views.assumptions, *known))
     yield from _compared(frozen, limit, value, twin, alone)
 
 
@@ -225,15 +224,14 @@ def _compared(
         constant=setup.options.experts == "constant",
     )  # fmt: skip
     found = comparison_finding(alone, comparison, frozen.name)
-    yield replace(
-        found,
-        assumptions=(*found.assumptions, *assumptions_of(comparison)),
-        row={**found.row, **kkt_distance(twin, *samples[0]).cells()},
+    yield found.but(
+        assumptions=(*found.views.assumptions, *assumptions_of(comparison)),
+        row={**found.views.row, **kkt_distance(twin, *samples[0]).cells()},
         verdicts=_verdicts(limit, comparison, frozen.name),
         sides=_sides(frozen.name, limit, comparison),
     )
     if is_planar(setup.train.X):
-        yield Finding("maps", panels=(_maps(frozen, limit, comparison, twin),))
+        yield Finding.said("maps", panels=(_maps(frozen, limit, comparison, twin),))
 
 
 def _sides(name: str, limit: Limit, comparison: DLGNComparison) -> tuple[Side, ...]:
@@ -339,7 +337,7 @@ def _gates(training: GateTraining, frozen: Frozen) -> Finding:
     beta = ("beta", betas)
     count = ("activation patterns of samples", f"{patterns} (at most {min(most, len(X))})")
     row = gates_row(training, frozen.gating, Sample(X, sample.y, sample.gates), frozen.widths)
-    return Finding(
+    return Finding.said(
         "gates",
         record={"gates": training.to_dict() | {"n_patterns": patterns}},
         tables=(Table("half-spaces (measured)", ("", "value"), (steps, beta, *rows, count)),),
@@ -359,9 +357,8 @@ def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
     if len(closed):
         names = ", ".join(map(str, closed[:NAMED])) + (", ..." if len(closed) > NAMED else "")
         why = f"no path reaches the samples {names} (by row number)"
-    return replace(
-        found,
-        record={**found.record, "closed_samples": closed.tolist()},
+    return found.but(
+        record={**found.views.record, "closed_samples": closed.tolist()},
         shortfall=f"no weights separate the data behind these gates (proved): {why}",
     )
 

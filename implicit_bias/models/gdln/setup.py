@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...quantities.premises import GATES
+from ...quantities.said import Side, Table
 from ...quantities.table import lines
-from ...reports.finding import Finding, Side, Table
+from ...reports.finding import Finding
 from ...runs.setup import Setup
 from ...training.settings import TrainingSettings
 from .data import RingData
@@ -62,7 +63,7 @@ def limit_finding(limit: GatedOLS, off_path: float | None = None) -> Finding:
     )
     table = Table("gated linear network: prediction and training", ("", "value"), rows)
     record = limit.to_dict()
-    return Finding(
+    return Finding.said(
         "limit",
         record={"limit": record} | ({} if off_path is None else {"path_error": off_path}),
         tables=(table,),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,8 +10,8 @@ import torch
 
 from ...drawing.figures import Row
 from ...networks.relu_mean import ReLUMean
-from ...reports.columns import training_columns
-from ...reports.finding import Finding, Side, Table
+from ...quantities.said import Side, Table
+from ...reports.finding import Finding
 from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_path
 from ...runs.fit import fit
@@ -59,7 +58,7 @@ def train_and_compare(setup: GDLNSetup, limit: GatedOLS) -> Iterator[Finding]:
     known = _of_twin(limit, flow, of_twin, off_path)
     values = {**known.near, **known.beside, "final_loss": float(of_twin.loss[-1])}
     side = Side(NETWORKS["gated"], values)
-    yield replace(Finding.judged(known, key="twin"), sides=(side,))
+    yield Finding("twin", evidence=(known,)).but(sides=(side,))
 
 
 def _train(setup: GDLNSetup, network: torch.nn.Module, gates: Any, **which: Any) -> Trajectory:
@@ -90,7 +89,7 @@ def _trained(setup: GDLNSetup, relu: Trained, twin: Trained | None = None) -> Fi
     """Return the finding of the ReLU network, and of its gated twin once it is trained too."""
     both = {"relu": relu} | ({} if twin is None else {"gated": twin})
     path, of_twin = relu[1], None if twin is None else twin[1]
-    return Finding(
+    return Finding.said(
         "network",
         files={FILES[key]: write_path(run, setup.settings) for key, (_, run) in both.items()},
         panels=(
@@ -102,7 +101,7 @@ def _trained(setup: GDLNSetup, relu: Trained, twin: Trained | None = None) -> Fi
             "network": {key: network for key, (network, _) in both.items()},
             "trajectory": {key: run for key, (_, run) in both.items()},
         },
-        row=training_columns(path),
+        row=path.cells(),
         finished=all(run.finished for _, run in both.values()),
     )
 

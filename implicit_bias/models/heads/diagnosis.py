@@ -10,7 +10,8 @@ from scipy.special import softmax
 
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import share
-from ...reports.finding import Finding, Side, Table
+from ...quantities.said import Side, Table
+from ...reports.finding import Finding
 from .exits import anytime_average
 from .exits_run import Exits
 from .limit import HeadLimit
@@ -40,7 +41,7 @@ def limits_finding(
     errors = [1 - record["anytime"] for record in records.values()]
     columns = ("", "limit", "status", "error, at most", "gap", "rank", "norm", "excess", "held out",
                "averaged")  # fmt: skip
-    return Finding(
+    return Finding.said(
         "limit",
         record={"limit": records},
         tables=(Table("prediction", columns, tuple(rows)),),
@@ -81,7 +82,7 @@ def teacher_finding(exits: Exits) -> Finding:
         rows.append((f"  at temperature {exits.temperature:g}", f"{sure[1]:.4f}"))
         record |= {"temperature": exits.temperature, "tempered_confidence": sure[1]}
     table = Table("teacher", ("", "value"), tuple(rows))
-    return Finding("teacher", record={"teacher": record}, tables=(table,))
+    return Finding.said("teacher", record={"teacher": record}, tables=(table,))
 
 
 def assumptions(exits: Exits, limits: Sequence[HeadLimit], options: Any) -> tuple[Assumption, ...]:

@@ -17,9 +17,11 @@ from ...data.dataset import Dataset
 from ...data.labelled import ClassDataset
 from ...limits.joint_margin import JointMargin
 from ...networks.exits import ExitNetwork
-from ...reports.finding import Finding, Side, Table
-from ...reports.findings import TOGETHER, divergence, network_record
+from ...quantities.said import Side, Table
+from ...reports.finding import Finding
+from ...reports.findings import TOGETHER
 from ...reports.report import Report
+from ...reports.trained import divergence
 from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.fit import fit
@@ -195,9 +197,9 @@ def _trained(exits: Exits, heads: Sequence[Head], paths: Sequence[Trajectory]) -
     arrays = {f"weights.{k}": path.observed["weights"] for k, path in ways.items()}
     arrays |= {f"step.{k}": path.step for k, path in ways.items()}
     files = {f"trajectory-exit{k}.parquet": write_frame(path) for k, path in ways.items()}
-    return Finding(
+    return Finding.said(
         "network",
-        record={"network": {f"exit {k}": network_record(path) for k, path in ways.items()}},
+        record={"network": {f"exit {k}": path.record() for k, path in ways.items()}},
         files={
             "network.safetensors": write_weights(network),
             "path.safetensors": write_arrays(arrays),

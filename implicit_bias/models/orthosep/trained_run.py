@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -24,9 +23,11 @@ from ...measures.kkt import kkt_distance
 from ...networks.balanced_relu import BalancedReLU, ResidualReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number
+from ...quantities.said import Table
 from ...quantities.table import TABLE
-from ...reports.finding import Finding, Table
-from ...reports.findings import compared, evidence, trained
+from ...reports.finding import Finding
+from ...reports.findings import compared, evidence
+from ...reports.trained import Trained
 from ...reports.verdict import decide
 from ...runs.fit import fit
 from ...runs.setup import SampleSetup, torch_dtype
@@ -83,7 +84,7 @@ def train_and_compare(
     setup.progress.stage(f"training a {kind} for {n_steps} steps")
     trajectory = _train(setup, network, limit)
     panels = run_panels(trajectory, limit, to_numpy(limit.predictor(setup.held_out.X)))
-    yield trained(network, trajectory, panels=panels)
+    yield Finding("network", {"network": Trained(network, trajectory)}, panels=tuple(panels))
     setup.progress.stage("comparing")
     yield _compared(setup, limit, network, trajectory)
     yield _neurons(setup, limit, network)
@@ -118,7 +119,7 @@ def _compared(
     if not is_orthogonally_separable(setup.train.X, setup.train.y):
         beyond = "the theorem is about data that are orthogonally separable, and these are not"
     theory = {"theory": "none", "reason": beyond} if beyond else {}
-    return replace(found, verdicts=(decide(evidence(limit, comparison, trajectory, **theory)),))
+    return found.but(verdicts=(decide(evidence(limit, comparison, trajectory, **theory)),))
 
 
 def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
@@ -152,7 +153,7 @@ def _neurons(setup: SampleSetup, limit: OrthosepLimit, network: Network) -> Find
     folds = _folds(setup, limit, network)
     layers = layer_singular_values(network)
     shown = layers if len(layers) > 1 else []
-    return Finding(
+    return Finding.said(
         "neurons",
         record={
             "diagnosis": diagnosis.to_dict(),

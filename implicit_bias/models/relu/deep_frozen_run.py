@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from ...data.sample import Sample
@@ -103,8 +102,7 @@ def _with_bound(found: Finding, parts: PartlyTrained, bound: PathLimit, freeze_a
         "comparison": None,
     }
     known = copy_finding(found, parts, bound, LASSO, freeze_at)
-    return replace(
-        known,
+    return known.but(
         record={"frozen": record},
         tables=(bound_table(bound, f"networks with the gates of step {freeze_at}: a bound"),),
         row={"freeze_at": freeze_at, "frozen_status": bound.status.name, "frozen_gap": bound.gap},
@@ -138,18 +136,21 @@ def _with_comparison(
     further = (label, text, "measured")
     title = f"the copy that froze them at step {freeze_at}, beside its local limit and the bound"
     known = comparison_finding(Finding("frozen"), comparison, LASSO, further, title=title)
-    record = {**found.record["frozen"], **known.record, "gates_that_changed_later": changed}
-    return replace(
-        found,
+    record = {
+        **found.views.record["frozen"],
+        **known.views.record,
+        "gates_that_changed_later": changed,
+    }
+    return found.but(
         record={"frozen": record},
-        tables=(*found.tables, *known.tables),
+        tables=(*found.views.tables, *known.views.tables),
         objects={
-            **found.objects,
+            **found.views.objects,
             "local_limit": comparison.local,
             "frozen_comparison": comparison,
         },
         row={
-            **found.row,
+            **found.views.row,
             "frozen_margin_ratio": comparison.bound_ratio,
             "frozen_agreement": comparison.classifiers[LASSO].agreement,
             **local_columns(comparison),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +19,11 @@ from ...networks.frelu import FReLU
 from ...networks.relu import DeepReLU, ReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import DASH, loss_in_words, number
+from ...quantities.said import Side, Table, Writer
 from ...quantities.table import TABLE, lines
-from ...reports.finding import Finding, Side, Table, Writer
-from ...reports.findings import divergence, shortfall, unseparated, usable
+from ...reports.finding import Finding
+from ...reports.findings import usable
+from ...reports.trained import divergence, shortfall, unseparated
 from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_frame, write_weights
 from ...runs.setup import SampleSetup
@@ -122,13 +124,12 @@ def find_frozen(
     )
     title = f"a copy with the gates of step {freeze_at}, beside its limit"
     known = copy_finding(found, parts, limit, comparison.machine.name, freeze_at)
-    yield replace(
-        known,
+    yield known.but(
         record={"frozen": record},
         tables=(Table(title, ("", comparison.machine.name), rows),),
         panels=() if parts.after is None else (copy_panel(limit, parts.after),),
-        assumptions=(*known.assumptions, _loss_vanishes(parts)),
-        objects={**known.objects, "frozen_comparison": comparison, "frozen_neurons": neurons},
+        assumptions=(*known.views.assumptions, _loss_vanishes(parts)),
+        objects={**known.views.objects, "frozen_comparison": comparison, "frozen_neurons": neurons},
         row=_columns(comparison),
         verdicts=(decide(_evidence(parts, limit, comparison)),),
         sides=(_side(comparison.machine),),
@@ -194,9 +195,9 @@ def train_frozen(
         states=None if before is None or after is None else (before, after),
         resume=setup.folder.resume,
     )
-    found = Finding("frozen", record={"frozen": None}, finished=parts.finished)
+    found = Finding.said("frozen", record={"frozen": None}, finished=parts.finished)
     if parts.frozen:
-        found = replace(found, files=_files(parts), objects={"frozen": parts})
+        found = found.but(files=_files(parts), objects={"frozen": parts})
     return parts, found
 
 
@@ -237,9 +238,8 @@ def copy_finding(
         lacking = shortfall(parts.after, "the copy with frozen gates")
     separable = limit.certificate.proves_separability() or None
     gates = f"the gates of step {freeze_at}"
-    return replace(
-        found,
-        files={**found.files, "frozen-limit.safetensors": limit.save},
+    return found.but(
+        files={**found.views.files, "frozen-limit.safetensors": limit.save},
         assumptions=(
             COPY_SEPARABLE.found(
                 gates=gates, holds=False if limit.status is Status.NOT_SEPARABLE else separable
@@ -247,7 +247,7 @@ def copy_finding(
         ),
         statuses={f"{program} on {gates}": limit.status},
         certificates={"frozen gates": limit.to_dict()},
-        objects={**found.objects, "frozen_limit": limit},
+        objects={**found.views.objects, "frozen_limit": limit},
         shortfall=lacking,
     )
 

@@ -14,10 +14,11 @@ from ...drawing.relu_limits import plot_relu_limit
 from ...measures.distances import Distances
 from ...networks.relu import ReLU
 from ...quantities.assumptions import Assumption
+from ...quantities.said import Side, Table
 from ...relu_limits.limit import ReLULocalLimit
 from ...relu_limits.search import relu_local_limit
-from ...reports.finding import Finding, Side, Table
-from ...reports.findings import divergence, unseparated
+from ...reports.finding import Finding
+from ...reports.trained import divergence, unseparated
 from ...reports.verdict import Evidence, decide
 from ...runs.setup import SampleSetup
 from ...training.trajectory import Trajectory
@@ -127,7 +128,7 @@ def find_relu_limit(
         earlier = step, limit_of(setup, then)
     found = compare_with_relu_limit(limit, network, setup.held_out, earlier)
     title = "the network beside the certified local optimum next to it"
-    return Finding(
+    return Finding.said(
         "relu limit",
         record={"local_limit": _record(limit) | {"comparison": found.to_dict()}},
         tables=(Table(title, ("", "value"), tuple(found.rows())),),

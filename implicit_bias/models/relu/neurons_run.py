@@ -17,8 +17,9 @@ from ...equivalence.weights import ReLUWeights
 from ...limits.frelu import FReLULimit
 from ...networks.relu import DeepReLU, ReLU
 from ...quantities.measured import side_by_side
+from ...quantities.said import Table
 from ...relu_limits.limit import ReLULocalLimit
-from ...reports.finding import Finding, Table
+from ...reports.finding import Finding
 from ...runs.setup import SampleSetup
 from ...runs.starts import Start, starts_finding, train_starts
 from ...training.trajectory import Trajectory
@@ -50,7 +51,7 @@ def find_neurons(
             columns["local_neuron_distance"] = beside[NAME].neuron_distance
     folds = {"network": as_weights(network), **{k: one.weights for k, one in beside.items()}}
     row = fold_row(folds, setup.train)
-    return Finding(
+    return Finding.said(
         "neurons",
         record={"neurons": {key: one.to_dict() for key, one in beside.items()}},
         tables=(_table(beside),) if beside else (),
@@ -83,7 +84,7 @@ def find_starts(
         return
     found = starts_finding(known, {"value of its limit": values})
     least = float(np.nanmin(values))
-    yield replace(found, row={**found.row, "best_local_value": least})
+    yield found.but(row={**found.views.row, "best_local_value": least})
 
 
 def _limit(setup: SampleSetup, network: torch.nn.Module) -> ReLULocalLimit | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +26,13 @@ from ...networks.relu import DeepReLU, ReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import loss_in_words
 from ...quantities.premises import SEPARATES
+from ...quantities.said import Table
 from ...quantities.table import MEASURED, lines
 from ...reports.columns import limit_columns
-from ...reports.finding import Finding, Table
-from ...reports.findings import divergence, gating_file, network_record, trained, unseparated
+from ...reports.finding import Finding
+from ...reports.findings import gating_file
 from ...reports.report import Report
+from ...reports.trained import Trained, divergence, unseparated
 from ...reports.verdict import Evidence, decide
 from ...runs.fit import fit
 from ...runs.gathering import gather
@@ -148,13 +150,17 @@ def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Itera
     observer = Distances(None, *setup.samples, loss=options.loss)
     half = HalfWay(observer, setup.settings.checkpoints(), slope=options.slope)
     trajectory = _train(setup, network, snapshots, half)
-    found = trained(network, trajectory, panels=network_panels(trajectory, freeze_at))
+    found = Finding(
+        "network",
+        {"network": Trained(network, trajectory)},
+        panels=tuple(network_panels(trajectory, freeze_at)),
+    )
     yield found
     yield _measured(setup, network, trajectory, found)
     local = None
     if isinstance(network, ReLU) and _with_local_limit(options):
         beside = find_relu_limit(setup, network, trajectory, half, LEARNS)
-        local = beside.objects["local_limit"]
+        local = beside.views.objects["local_limit"]
         yield beside
     setup.progress.stage(f"solving four SVMs ({options.solver})")
     gating = _random_gates(setup)
@@ -167,12 +173,12 @@ def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Itera
     comparison = compare_relu(limits, network, *views)
     yield _compared(machines, comparison)
     # Its place is before the pictures in the plane, whenever it is known.
-    yield Finding("frozen", record={"frozen": None})
+    yield Finding.said("frozen", record={"frozen": None})
     yield find_neurons(setup, network, limits.lc, RELU_SVMS["lc"], local)
     if snapshots is not None and limits.lc.certificate.proves_separability():
         snapshots.take(int(trajectory.step[-1]))
         row = relu_map_row(limits.lc, network, snapshots, setup.train)
-        yield Finding("maps", panels=(row,))
+        yield Finding.said("maps", panels=(row,))
     if freeze_at is not None and trajectory.finished:
         if isinstance(twin, ReLU):
             yield from find_frozen(setup, twin, network, freeze_at=freeze_at)
@@ -215,7 +221,7 @@ def _measured(
     options = setup.options
     widths, flips = _widths(options), float(changes.since_start[-1])
     measured = {} if kkt is None else kkt.cells()
-    cells = {**found.row, **state.cells(), **measured, "gate_changes": flips}
+    cells = {**found.views.row, **state.cells(), **measured, "gate_changes": flips}
     known = cells | {
         "status": "finished" if trajectory.finished else "interrupted",
         "train_accuracy": state.train_accuracy,
@@ -229,10 +235,9 @@ def _measured(
         *lines(known, "gate_changes", "kkt_cosine", "kkt_residual", "kkt_complementarity"),
         *lines(known, "training_seconds"),
     )
-    return replace(
-        found,
+    return found.but(
         record={
-            "network": asdict(state) | network_record(trajectory),
+            "network": asdict(state) | trajectory.record(),
             "gate_changes": changes.to_dict(),
         },
         row=cells,
@@ -264,7 +269,7 @@ def _assumptions(flips: float, separates: bool, n_hidden: int) -> tuple[Assumpti
 def _solved(limits: ReLULimits) -> Finding:
     """The four machines. The exit code is that of SVM-LC, the nearest to a limit among them."""
     record = {key: getattr(limits, key).to_dict() for key in RELU_SVMS}
-    return Finding(
+    return Finding.said(
         "machines",
         record={"limits": record},
         files={"limit.safetensors": limits.lc.save},
@@ -282,13 +287,12 @@ def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
     lc = comparison.lc
     columns = ("margin_ratio", "score_cosine", "agreement", "agreement_independent")
     own = {name: getattr(lc, name) for name in columns} | {"error_limit": lc.error}
-    return replace(
-        machines,
-        record={**machines.record, "comparison": comparison.to_dict()},
+    return machines.but(
+        record={**machines.views.record, "comparison": comparison.to_dict()},
         tables=(table,),
-        objects={**machines.objects, "comparison": comparison},
+        objects={**machines.views.objects, "comparison": comparison},
         row={
-            **machines.row,
+            **machines.views.row,
             **own,
             **_columns(comparison),
             "error_network": comparison.error_network,
