@@ -4,6 +4,7 @@ import logging
 
 from .certificates.answer import Answer, NotCertified
 from .certificates.constrained import ConstrainedCertificate, certify_constrained
+from .certificates.html import html_table
 from .certificates.max_margin import Certificate, certify
 from .certificates.solution import Solution, conclude, support_vectors
 from .certificates.status import Status, worst_status
@@ -113,6 +114,7 @@ __all__ = [
     "conclude_norm",
     "damped_newton",
     "dense_rows",
+    "html_table",
     "is_torch_array",
     "longest_step",
     "iterate_one_vs_rest",
