@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,7 @@ def filled(saved_class: Any, state: Mapping[str, Any]) -> dict[str, Any]:
             field.name: field.default
             if field.default_factory is MISSING
             else field.default_factory()
-            for field in fields(saved_class)
+            for field in sorted(fields(saved_class), key=attrgetter("kw_only"))
         }
     values = {name: state.get(name, default) for name, default in defaults.items()}
     lacking = [name for name, value in values.items() if value is MISSING]

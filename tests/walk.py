@@ -123,7 +123,8 @@ def is_result(door: Door) -> bool:
         and door.owner is not None
         and dataclasses.is_dataclass(door.owner)
         and (
-            inspect.getsource(door.owner).startswith("@result")
+            issubclass(door.owner, ib.Result)
+            or inspect.getsource(door.owner).startswith("@result")
             or door.owner.__name__.endswith("Certificate")
         )
     )
@@ -144,6 +145,17 @@ def is_estimator(door: Door) -> bool:
 # Valid calls, from the examples
 
 CALLS: dict[str, str] = {
+    **{
+        f"Result.{view}": f'ib.solve_linear_svm([[2.0], [-1.0]], [1, -1]).{view}("limit")'
+        for view in ("files", "proofs", "sides", "statuses")
+    },
+    **{
+        f"Trajectory.{view}": f"""
+settings = ib.TrainingSettings(schedule=((2, 0.1),))
+ib.train(ib.DeepLinear(1), [[2.0], [-1.0]], [1, -1], settings=settings).{view}("path")
+"""
+        for view in ("files", "proofs", "sides", "statuses")
+    },
     **{
         f"{name}.{method}": f"""
 import torch

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from .._doors import door, result
+from .._doors import door
 from .._solve import Status
-from ..limits.result import Result
+from ..limits.result import Result, proved
 from .canonical import CanonicalForm, canonical_form
 from .reading import as_weights, check_slopes
 from .reduction import transformed, unit_rows
@@ -39,8 +39,6 @@ class AlignmentCertificate:
     distance: float
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class Alignment(Result):
     """Network b aligned with network a, both without dead, constant and parallel units.
 
@@ -72,6 +70,9 @@ class Alignment(Result):
     ('EQUIVALENT', 0.0)
     """
 
+    RECORD = ("cosine_per_layer", "widths")
+    BRIEF = "{status.name}: distance {distance:.3g}, cosines by layer {_cosines}, widths {widths}"
+
     status: Status
     certificate: AlignmentCertificate
     tol: float
@@ -82,28 +83,21 @@ class Alignment(Result):
     factor: float
     aligned: ReLUWeights
 
+    distance = proved("distance", "Distance of all weights, of the certificate.")
+
     @property
-    def distance(self) -> float:
-        """Distance of all weights, of the certificate."""
-        return self.certificate.distance
+    def widths(self) -> tuple[int, ...]:
+        """Number of units matched, layer by layer."""
+        return tuple(len(units) for units in self.units)
 
     @property
     def is_equivalent(self) -> bool:
         """True where the match proves, up to rounding, that both are one function."""
         return self.status is Status.EQUIVALENT
 
-    def _summary(self) -> dict[str, Any]:
-        return {
-            "cosine_per_layer": list(self.cosine_per_layer),
-            "widths": [len(units) for units in self.units],
-        }
-
-    def __repr__(self) -> str:
-        cosines = ", ".join(f"{cosine:.6f}" for cosine in self.cosine_per_layer)
-        return (
-            f"Alignment({self.status.name}: distance {self.distance:.3g}, cosines by layer "
-            f"{cosines}, widths {tuple(len(u) for u in self.units)})"
-        )
+    @property
+    def _cosines(self) -> str:
+        return ", ".join(f"{cosine:.6f}" for cosine in self.cosine_per_layer)
 
 
 @door()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.spatial.distance import cdist
 
-from .._doors import door, result
+from .._doors import door
 from .._solve import Status
-from ..limits.result import Result
+from ..limits.result import Result, proved
 from .reading import as_weights, check_slopes
 from .reduction import unit_rows
 from .weights import Array, Indices, ReLUWeights
@@ -77,8 +77,6 @@ class TransportCertificate:
         return self.distance - self.lower_bound
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class MeasureDistance(Result):
     r"""Transport distance of the neurons of two networks, masses normalised to sum 1.
 
@@ -113,6 +111,12 @@ class MeasureDistance(Result):
     ('SOLVED', 0.0, 2.0)
     """
 
+    RECORD = ("gap",)
+    BRIEF = (
+        "{distance:.6g}, gap {gap:.2g}; {units_a.size} and {units_b.size} neurons, masses "
+        "{mass_a:.6g} and {mass_b:.6g}, positive shares {positive_a:.4f} and {positive_b:.4f}"
+    )
+
     plan: Array
     status: Status
     certificate: TransportCertificate
@@ -125,25 +129,8 @@ class MeasureDistance(Result):
     units_b: Indices
     output_biases: tuple[float, float]
 
-    @property
-    def distance(self) -> float:
-        """Cost of the plan."""
-        return self.certificate.distance
-
-    @property
-    def gap(self) -> float:
-        """Upper bound of the plan's excess cost over an optimal plan."""
-        return self.certificate.gap
-
-    def _summary(self) -> dict[str, Any]:
-        return {"gap": self.gap}
-
-    def __repr__(self) -> str:
-        return (
-            f"MeasureDistance({self.distance:.6g}, gap {self.gap:.2g}; "
-            f"{len(self.units_a)} and {len(self.units_b)} neurons, masses {self.mass_a:.6g} and "
-            f"{self.mass_b:.6g}, positive shares {self.positive_a:.4f} and {self.positive_b:.4f})"
-        )
+    distance = proved("distance", "Cost of the plan.")
+    gap = proved("gap", "Upper bound of the plan's excess cost over an optimal plan.")
 
 
 @door()

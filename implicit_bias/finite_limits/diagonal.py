@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +26,7 @@ from .._solve import (
 )
 from ..data.arrays import Floats
 from ..limits.predictors import LinearPredictor
-from ..limits.result import ReadOnlyResult
+from ..limits.result import ReadOnlyResult, proved, size_of
 from .dual_newton import infeasibility, solve_equalities, solve_margins
 from .potential import Potential, potential_of
 
@@ -73,8 +71,6 @@ class DiagonalCertificate:
     distance: float
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class DiagonalLimit(ReadOnlyResult):
     r"""The limit of gradient flow of a diagonal network, from the start that it has.
 
@@ -115,18 +111,20 @@ class DiagonalLimit(ReadOnlyResult):
     ('SOLVED', [1.996, 0.007])
     """
 
-    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
-        {
-            Status.SOLVED: (
-                "solved: the coefficients fit the samples, and no others that do have a potential "
-                "lower by more than the tolerance"
-            ),
-            Status.INACCURATE: (
-                "inaccurate: the gap or the misfit is above the tolerance. Features that are "
-                "nearly dependent decide here: rescale them, move `rcond` off their singular "
-                "values, allow more iterations, or raise `tol`"
-            ),
-        }
+    ADVICE: ClassVar = {
+        Status.SOLVED: "solved: the coefficients fit the samples, and no others that do have a "
+        "potential lower by more than the tolerance",
+        Status.INACCURATE: "inaccurate: the gap or the misfit is above the tolerance. Features "
+        "that are nearly dependent decide here: rescale them, move `rcond` off their singular "
+        "values, allow more iterations, or raise `tol`",
+    }
+    RECORD = ("n_samples", "n_features")
+    BRIEF = (
+        "{status.name}: {_asked}, depth {depth}\n"
+        "  potential {objective:.10g}, gap {gap:.2g} of the {certificate.divergence:.6g} above the "
+        "start, misfit {certificate.misfit:.2g}\n"
+        "  coefficients within {certificate.distance:.2g}; {n_features} features, {n_samples} "
+        "samples, {iterations} steps, {seconds:.3g} s"
     )
 
     zeta: Floats
@@ -143,15 +141,10 @@ class DiagonalLimit(ReadOnlyResult):
     iterations: int
     seconds: float
 
-    @property
-    def objective(self) -> float:
-        """Potential of the coefficients."""
-        return self.certificate.objective
-
-    @property
-    def gap(self) -> float:
-        """Relative gap, of the certificate."""
-        return self.certificate.gap
+    objective = proved("objective", "Potential of the coefficients.")
+    gap = proved("gap", "Relative gap, of the certificate.")
+    n_samples = size_of("dual", "Number of samples.")
+    n_features = size_of("zeta", "Number of features.")
 
     @property
     def start(self) -> Floats:
@@ -245,19 +238,9 @@ class DiagonalLimit(ReadOnlyResult):
         )
         return type(self)(**found)
 
-    def _summary(self) -> dict[str, Any]:
-        return {"n_samples": len(self.dual), "n_features": len(self.zeta)}
-
-    def __repr__(self) -> str:
-        proof = self.certificate
-        asked = "interpolation" if self.margin is None else f"margins of {self.margin:.6g}"
-        return (
-            f"DiagonalLimit({self.status.name}: {asked}, depth {self.depth}\n"
-            f"  potential {proof.objective:.10g}, gap {proof.gap:.2g} of the "
-            f"{proof.divergence:.6g} above the start, misfit {proof.misfit:.2g}\n"
-            f"  coefficients within {proof.distance:.2g}; {len(self.zeta)} features, "
-            f"{len(self.dual)} samples, {self.iterations} steps, {self.seconds:.3g} s)"
-        )
+    @property
+    def _asked(self) -> str:
+        return "interpolation" if self.margin is None else f"margins of {self.margin:.6g}"
 
 
 @door(depth=count(2), max_iterations=count(1))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._doors import door, result
+from .._doors import door
 from .._kinds import anything
 from .._solve import ArrayLike, Norm, Status, require_shape
 from ..data.arrays import Floats
@@ -22,7 +20,7 @@ from ..limits.predictors import (
     Predictor,
     unit_matrices,
 )
-from ..limits.result import ReadOnlyResult
+from ..limits.result import ReadOnlyResult, Solved, how_many, proved, size_of
 from .arguments import coefficients_of
 from .certificate import FitLimitCertificate, certificate_of, status_of
 from .problem import FitProblem
@@ -31,9 +29,42 @@ from .regularisers import Regulariser, regulariser_of
 __all__ = ["FitLimit"]
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
-class FitLimit(ReadOnlyResult):
+class FitChoice(Solved):
+    """Base of limits of fits: what was fitted, by which loss and regulariser.
+
+    Attributes
+    ----------
+    loss : {"squared", "logistic", "softmax"}
+    norm : str
+    penalty, radius, eps : float or None
+    n_contexts : int or None
+    sample_weight : (n,) array or None
+    """
+
+    loss: str
+    norm: str
+    penalty: float | None
+    radius: float | None
+    eps: float | None
+    n_contexts: int | None
+    sample_weight: Floats | None = field(default=None, kw_only=True)
+
+    @property
+    def _regulariser(self) -> Regulariser:
+        return regulariser_of(self.norm, self.penalty, self.radius, self.eps)
+
+    @property
+    def _asked(self) -> str:
+        """What was asked of the norm, in words."""
+        if self.penalty is not None:
+            return f"penalty {self.penalty:.4g}"
+        return f"radius {self.radius:.4g}" if self.radius is not None else "interpolation"
+
+    def _problem(self, X: ArrayLike, y: ArrayLike, gates: ArrayLike | None) -> FitProblem:
+        return FitProblem.checked(X, y, gates, self.loss, self.n_contexts, self.sample_weight)
+
+
+class FitLimit(ReadOnlyResult, FitChoice):
     r"""The limit of training with weight decay, or of least-norm interpolation.
 
     .. math:: \min_\zeta \frac1n \sum_n \ell(f_\zeta(x_n), y_n) + R(\zeta)
@@ -88,17 +119,18 @@ class FitLimit(ReadOnlyResult):
     ('SOLVED', [[0.45, 0.0], [0.0, -0.8]], [True, True])
     """
 
-    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
-        {
-            Status.SOLVED: (
-                "solved: no coefficients have a value lower by more than the tolerance, by the "
-                "multipliers of the loss"
-            ),
-            Status.INACCURATE: (
-                "inaccurate: the gap or the misfit is above the tolerance. Its numbers hold as "
-                "reported: allow more iterations, raise `tol`, or take a larger penalty"
-            ),
-        }
+    ADVICE: ClassVar = {
+        Status.SOLVED: "solved: no coefficients have a value lower by more than the tolerance, by "
+        "the multipliers of the loss",
+        Status.INACCURATE: "inaccurate: the gap or the misfit is above the tolerance. Its numbers "
+        "hold as reported: allow more iterations, raise `tol`, or take a larger penalty",
+    }
+    RECORD = ("n_samples", "n_units", "n_live", "size", "unit_norms", "dual_norms")
+    BRIEF = (
+        "{status.name}: {loss} loss, {norm}, {_asked}\n"
+        "  objective {objective:.10g}, gap {gap:.2g}, mean loss {mean_loss:.6g}, size {size:.6g}\n"
+        "  {n_live} of {n_units} units live, {n_samples} samples, {solver}, {iterations} "
+        "iterations, {seconds:.3g} s"
     )
 
     zeta: Floats
@@ -106,13 +138,6 @@ class FitLimit(ReadOnlyResult):
     unit_norms: Floats
     dual_norms: Floats
     scores: Floats
-    loss: str
-    norm: str
-    penalty: float | None
-    radius: float | None
-    eps: float | None
-    n_contexts: int | None
-    sample_weight: Floats | None = field(default=None, kw_only=True)
     is_unique: bool
     binds: bool
     mean_loss: float
@@ -120,20 +145,12 @@ class FitLimit(ReadOnlyResult):
     proof: Floats | None
     status: Status
     certificate: FitLimitCertificate
-    tol: float
-    solver: str
-    iterations: int
-    seconds: float
 
-    @property
-    def objective(self) -> float:
-        """Value of the coefficients, of the certificate."""
-        return self.certificate.objective
-
-    @property
-    def gap(self) -> float:
-        """Relative gap, of the certificate."""
-        return self.certificate.gap
+    objective = proved("objective", "Value of the coefficients, of the certificate.")
+    gap = proved("gap", "Relative gap, of the certificate.")
+    n_samples = size_of("dual", "Number of samples.")
+    n_units = size_of("unit_norms", "Number of units.")
+    n_live = how_many("live", "Number of units that have coefficients.")
 
     @property
     def live(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -227,7 +244,7 @@ class FitLimit(ReadOnlyResult):
 
         Parameters and errors are those of `gap_of`.
         """
-        problem = FitProblem.checked(X, y, gates, self.loss, self.n_contexts, self.sample_weight)
+        problem = self._problem(X, y, gates)
         B = coefficients_of(network, problem)
         return certificate_of(problem, self._regulariser, B, problem.multipliers(B))
 
@@ -257,37 +274,9 @@ class FitLimit(ReadOnlyResult):
         >>> limit.certify(X, y).status.name, limit.certify(X, -y).status.name
         ('SOLVED', 'INACCURATE')
         """
-        problem = FitProblem.checked(X, y, gates, self.loss, self.n_contexts, self.sample_weight)
+        problem = self._problem(X, y, gates)
         require_shape("y", problem.y, self.dual.shape, "the samples of the limit")
         zeta = coefficients_of(self.zeta, problem)
         proved = certificate_of(problem, self._regulariser, zeta, self.dual)
         status = status_of(problem, self._regulariser, proved, self.proof, self.tol)
         return replace(self, certificate=proved, status=status)
-
-    @property
-    def _regulariser(self) -> Regulariser:
-        return regulariser_of(self.norm, self.penalty, self.radius, self.eps)
-
-    def _summary(self) -> dict[str, Any]:
-        return {
-            "n_samples": len(self.dual),
-            "n_units": len(self.unit_norms),
-            "n_live": int(self.live.sum()),
-            "size": self.size,
-            "unit_norms": self.unit_norms.tolist(),
-            "dual_norms": self.dual_norms.tolist(),
-        }
-
-    def __repr__(self) -> str:
-        proof = self.certificate
-        asked = {
-            True: f"penalty {self.penalty:.4g}" if self.penalty is not None else "",
-            False: f"radius {self.radius:.4g}" if self.radius is not None else "interpolation",
-        }[self.penalty is not None]
-        return (
-            f"FitLimit({self.status.name}: {self.loss} loss, {self.norm}, {asked}\n"
-            f"  objective {proof.objective:.10g}, gap {proof.gap:.2g}, mean loss "
-            f"{self.mean_loss:.6g}, size {self.size:.6g}\n"
-            f"  {int(self.live.sum())} of {len(self.unit_norms)} units live, {len(self.dual)} "
-            f"samples, {self.solver}, {self.iterations} iterations, {self.seconds:.3g} s)"
-        )

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .._doors import door, result
+from .._doors import door
 from .._solve import (
     Array,
-    Certificate,
     KernelProgram,
     Progress,
     Settings,
-    Status,
     require_columns,
     require_finite,
     solve_kernel,
@@ -22,7 +20,7 @@ from .._solve import (
 from ..data.arrays import Floats, as_csr
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, max_margin
 from ..limits.predictors import DecisionFunction
-from ..limits.result import MaxMarginResult
+from ..limits.result import MaxMarginResult, ReadOnlyResult
 from .arrays import check_kernel, cross_matrix, targets
 
 if TYPE_CHECKING:
@@ -53,9 +51,7 @@ class KernelPredictor(DecisionFunction):
         return np.asarray(cross @ self.zeta)
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
-class KernelLimit(MaxMarginResult):
+class KernelLimit(ReadOnlyResult, MaxMarginResult):
     """The hard-margin SVM of a kernel, with the bounds that prove it.
 
     Attributes
@@ -81,32 +77,20 @@ class KernelLimit(MaxMarginResult):
     ([1.0, -1.0], [2.0])
     """
 
-    dual: Floats
-    zeta: Floats
-    margins: Floats
-    status: Status
-    certificate: Certificate
-    tol: float
-    solver: str
-    iterations: int
-    seconds: float
+    BRIEF = (
+        "{status.name}, {n_samples} samples\n"
+        "  optimum in [{dual_objective:.10g}, {objective:.10g}], gap {gap:.2g} (tol {tol:.2g})\n"
+        "  {solver}, {iterations} iterations, {seconds:.3g} s"
+    )
 
-    def __post_init__(self) -> None:
-        for array in (self.dual, self.zeta, self.margins):
-            array.flags.writeable = False
+    zeta: Floats
+    dual: Floats
+    margins: Floats
 
     @property
     def predictor(self) -> KernelPredictor:
         """The limit as a function of kernels (m, n) of new samples with the training samples."""
         return KernelPredictor(self.zeta)
-
-    def __repr__(self) -> str:
-        return (
-            f"KernelLimit({self.status.name}, {len(self.dual)} samples\n"
-            f"  optimum in [{self.dual_objective:.10g}, {self.objective:.10g}], "
-            f"gap {self.gap:.2g} (tol {self.tol:.2g})\n"
-            f"  {self.solver}, {self.iterations} iterations, {self.seconds:.3g} s)"
-        )
 
 
 @dataclass(frozen=True)
@@ -221,14 +205,4 @@ def solve_kernel_svm(
     """
     settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
     solution = solve_kernel(KernelSVM().program(K, y), settings)
-    return KernelLimit(
-        dual=solution.dual,
-        zeta=solution.coefficients,
-        margins=solution.margins,
-        status=solution.status,
-        certificate=solution.certificate,
-        tol=solution.tol,
-        solver=solution.solver,
-        iterations=solution.iterations,
-        seconds=solution.seconds,
-    )
+    return KernelLimit.read(solution, zeta=solution.coefficients)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door, result
+from .._doors import door
 from .._solve import Array, Status, require_positive, require_tolerance
 from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module
-from ..limits.result import Result
+from ..limits.result import ReadOnlyResult
 from .arrays import check_kernel, cross_matrix, targets
 
 if TYPE_CHECKING:
@@ -50,9 +48,7 @@ class KernelRegressionCertificate:
     stationarity: float
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
-class KernelRegression(Result):
+class KernelRegression(ReadOnlyResult):
     r"""Gradient descent on :math:`\tfrac12 \sum_n e_n^2`, e the errors, with a constant kernel K.
 
     Attributes
@@ -80,19 +76,13 @@ class KernelRegression(Result):
     (2, [0.0, 0.0], 'SOLVED')
     """
 
-    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
-        {
-            Status.SOLVED: (
-                "solved: no coefficients leave smaller errors at the end of training, to within "
-                "tolerance"
-            ),
-            Status.INACCURATE: (
-                "inaccurate: other coefficients would leave smaller errors, by more than the "
-                "tolerance. The least eigenvalues of the kernel decide here: add a multiple of the "
-                "identity, leave out samples that are nearly equal, or raise `tol`"
-            ),
-        }
-    )
+    ADVICE: ClassVar = {
+        Status.SOLVED: "solved: no coefficients leave smaller errors at the end of training, to "
+        "within tolerance",
+        Status.INACCURATE: "inaccurate: other coefficients would leave smaller errors, by more "
+        "than the tolerance. The least eigenvalues of the kernel decide here: add a multiple of "
+        "the identity, leave out samples that are nearly equal, or raise `tol`",
+    }
 
     start: Floats
     coefficients: Floats
@@ -103,10 +93,6 @@ class KernelRegression(Result):
     tol: float
     eigenvalues: Floats
     eigenvectors: Floats
-
-    def __post_init__(self) -> None:
-        for array in (self.start, self.coefficients, self.eigenvalues, self.eigenvectors):
-            array.flags.writeable = False
 
     def error(self, t: Any) -> Floats:
         r"""Return errors :math:`e^{-K t} e_0` of gradient flow at times `t`: (n,) or (T, n).

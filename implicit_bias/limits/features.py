@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from .._doors import door, parameters, result
+from .._doors import door, parameters
 from .._kinds import count
 from .._solve import (
     Array,
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["FeatureLimit", "UnitFeatures"]
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class FeatureLimit(UnitsLimit):
     """The group lasso over units; `zeta` (H, P) weighs the features of each.
 

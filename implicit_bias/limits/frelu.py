@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._doors import door, parameters, result
+from .._doors import door, parameters
 from .._kinds import anything
 from .._solve import (
     Array,
@@ -37,8 +37,6 @@ __all__ = [
 ]
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class FReLULimit(UnitsLimit):
     """The group-lasso solution; `zeta` has shape (H, D).
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._doors import door, result
+from .._doors import door
 from .._solve import (
     Array,
     ArrayLike,
@@ -56,8 +56,6 @@ class L1Predictor(DecisionFunction):
         return scores
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class L1Limit(Limit):
     """The L1-margin solution; `zeta` has shape (m,), one coefficient a feature.
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from .._doors import door, result
+from .._doors import door
 from .._pictures import draw
 from .._solve import (
     Array,
-    Certificate,
     DenseArray,
     MaxMarginProgram,
     Norm,
@@ -27,7 +26,7 @@ from .._solve import (
     to_numpy,
 )
 from .predictors import DecisionFunction
-from .result import MaxMarginResult
+from .result import MaxMarginResult, how_many, size_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,8 +46,6 @@ class HasNorm(Protocol):
         """Return the norm of coefficients `zeta` in the limit's own shape."""
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class Limit(MaxMarginResult, ABC):
     """The max-margin solution that a theorem names as the limit of training.
 
@@ -85,18 +82,20 @@ class Limit(MaxMarginResult, ABC):
     # "module:class" of the formulation that it solves, which reads its solutions as this class.
     FORMULATION: ClassVar[str]
 
-    zeta: DenseArray
-    dual: DenseArray
+    RECORD: ClassVar[tuple[str, ...]] = (
+        "n_samples", "n_support", "n_units", "n_live", "unit_norms", "dual_norms"
+    )  # fmt: skip
+    BRIEF = (
+        "{status.name}, coefficients {_sizes}\n"
+        "  optimum in [{dual_objective:.10g}, {objective:.10g}], gap {gap:.2g} (tol {tol:.2g})\n"
+        "  {n_support} support vectors of {n_samples} samples, {n_live} live units of {n_units}\n"
+        "  {solver}, {iterations} iterations, {seconds:.3g} s"
+    )
+
     margins: DenseArray
     support: DenseArray
     unit_norms: DenseArray
     dual_norms: DenseArray
-    status: Status
-    certificate: Certificate
-    tol: float
-    solver: str
-    iterations: int
-    seconds: float
     norm: NormName | None = field(default=None, kw_only=True)
 
     @classmethod
@@ -109,21 +108,19 @@ class Limit(MaxMarginResult, ABC):
         `own` are the arrays that a subclass adds, and the name of its norm.
         """
         design = program.design
-        return cls(
+        return cls.read(
+            solution,
             zeta=solution.primal.reshape(shape),
-            dual=solution.dual,
             margins=program.margins(solution.primal),
             support=support_vectors(program, solution.primal, solution.dual),
             unit_norms=design.group_norms(solution.primal),
             dual_norms=design.group_norms(program.dual_blocks(solution.dual)),
-            status=solution.status,
-            certificate=solution.certificate,
-            tol=solution.tol,
-            solver=solution.solver,
-            iterations=solution.iterations,
-            seconds=solution.seconds,
             **own,
         )
+
+    n_support = how_many("support", "Number of support vectors.")
+    n_units = size_of("unit_norms", "Number of units.")
+    n_live = how_many("live", "Number of live units.")
 
     @property
     @abstractmethod
@@ -145,15 +142,6 @@ class Limit(MaxMarginResult, ABC):
         return self.norm is None or self.norm == "rows" or (len(self.unit_norms) == 1 and (
             self.norm == "l2"
         ))  # fmt: skip
-
-    def _summary(self) -> dict[str, Any]:
-        return super()._summary() | {
-            "n_support": int(self.support.sum()),
-            "n_units": len(self.unit_norms),
-            "n_live": int(self.live.sum()),
-            "unit_norms": to_numpy(self.unit_norms).tolist(),
-            "dual_norms": to_numpy(self.dual_norms).tolist(),
-        }
 
     def certify(self, X: Any, y: Any, gates: Any = None) -> Self:
         """Prove coefficients and multipliers anew on the data, whoever found or stored them.
@@ -239,19 +227,7 @@ class Limit(MaxMarginResult, ABC):
             and self.gap <= self.tol
         )
 
-    def __repr__(self) -> str:
-        shape = " x ".join(str(size) for size in self.zeta.shape)
-        return (
-            f"{type(self).__name__}({self.status.name}, coefficients {shape}\n"
-            f"  optimum in [{self.dual_objective:.10g}, {self.objective:.10g}], "
-            f"gap {self.gap:.2g} (tol {self.tol:.2g})\n"
-            f"  {int(self.support.sum())} support vectors of {len(self.dual)} samples, "
-            f"{int(self.live.sum())} live units of {len(self.unit_norms)}\n"
-            f"  {self.solver}, {self.iterations} iterations, {self.seconds:.3g} s)"
-        )
 
-
-@dataclass(frozen=True, eq=False, repr=False)
 class UnitsLimit(Limit):
     """A limit of two layers, whose coefficients (H, ..., D) are those of H hidden units."""
 

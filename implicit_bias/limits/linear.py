@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, overload
 
 import numpy as np
 
-from .._doors import door, parameters, result
+from .._doors import door, parameters
 from .._kinds import anything
 from .._solve import (
     Array,
@@ -87,8 +87,6 @@ class LinearPredictor(Predictor):
         return scores
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class LinearLimit(Limit):
     """The hard-margin SVM solution; `zeta` is the end-to-end vector (D,), in one unit.
 
@@ -103,9 +101,7 @@ class LinearLimit(Limit):
     """
 
     FORMULATION: ClassVar[str] = "limits.linear:HardMarginSVM"
-    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
-        {**Limit.ADVICE, Status.NOT_SEPARABLE: WAY_OUT.format("solve_linear_svm")}
-    )
+    ADVICE: ClassVar = {**Limit.ADVICE, Status.NOT_SEPARABLE: WAY_OUT.format("solve_linear_svm")}
 
     @property
     def predictor(self) -> Predictor:

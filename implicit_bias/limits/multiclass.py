@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Unpack, overload
 
 import numpy as np
 
-from .._doors import door, result
+from .._doors import door
 from .._kinds import anything, count
 from .._solve import (
     Array,
     ArrayLike,
-    Certificate,
     DenseArray,
     Norm,
     NormName,
@@ -37,7 +33,7 @@ from .formulation import Solving, chosen
 from .joint_margin import JointMargin, class_labels, class_matrix
 from .limit import Limit
 from .predictors import MulticlassPredictor, unit_matrices
-from .result import MaxMarginResult
+from .result import MaxMarginResult, how_many
 from .split import WAY_OUT, SplitLimit, solve_split
 
 __all__ = ["MarginLimit", "MulticlassLimit", "solve_multiclass_svm"]
@@ -48,8 +44,6 @@ _CLOSE = 1e-9
 LIVE = 1e-6
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class MulticlassLimit(MaxMarginResult):
     """The max-margin solution of K classes at once, in the norm of an optimiser.
 
@@ -83,21 +77,23 @@ class MulticlassLimit(MaxMarginResult):
     ('SOLVED', 1.0, 3, False)
     """
 
-    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
-        {**MaxMarginResult.ADVICE, Status.NOT_SEPARABLE: WAY_OUT.format("solve_multiclass_svm")}
+    ADVICE: ClassVar = {
+        **MaxMarginResult.ADVICE,
+        Status.NOT_SEPARABLE: WAY_OUT.format("solve_multiclass_svm"),
+    }
+    RECORD = (*MaxMarginResult.RECORD, "n_classes", "n_support", "is_unique")
+    BRIEF = (
+        "{status.name}, {norm}, coefficients {_sizes}\n"
+        "  optimum in [{dual_objective:.10g}, {objective:.10g}], gap {gap:.2g} (tol {tol:.2g})\n"
+        "  {n_support} support pairs of {n_samples} samples and {n_classes} classes\n"
+        "  {solver}, {iterations} iterations, {seconds:.3g} s"
     )
 
-    zeta: DenseArray
-    dual: DenseArray
     margins: DenseArray
     support: DenseArray
     norm: NormName
-    status: Status
-    certificate: Certificate
-    tol: float
-    solver: str
-    iterations: int
-    seconds: float
+
+    n_support = how_many("support", "Number of support pairs.")
 
     @property
     def n_classes(self) -> int:
@@ -217,13 +213,6 @@ class MulticlassLimit(MaxMarginResult):
         )
         return _read(program, solution, self.zeta, self.n_contexts)
 
-    def _summary(self) -> dict[str, Any]:
-        return super()._summary() | {
-            "n_classes": self.n_classes,
-            "n_support": int(self.support.sum()),
-            "is_unique": self.is_unique,
-        }
-
     def _fault(self) -> str:
         n, K = self.dual.shape if self.dual.ndim == 2 else (0, 0)
         classes = {2: 0, 3: 1, 4: 1}.get(self.zeta.ndim)  # which axis of the coefficients they are
@@ -244,17 +233,6 @@ class MulticlassLimit(MaxMarginResult):
         if self.status is Status.SOLVED and not supported:
             return "its arrays do not support its certificate"
         return ""
-
-    def __repr__(self) -> str:
-        shape = " x ".join(str(size) for size in self.zeta.shape)
-        return (
-            f"MulticlassLimit({self.status.name}, {self.norm}, coefficients {shape}\n"
-            f"  optimum in [{self.dual_objective:.10g}, {self.objective:.10g}], "
-            f"gap {self.gap:.2g} (tol {self.tol:.2g})\n"
-            f"  {int(self.support.sum())} support pairs of {self.support.shape[0]} samples and "
-            f"{self.n_classes} classes\n"
-            f"  {self.solver}, {self.iterations} iterations, {self.seconds:.3g} s)"
-        )
 
 
 MarginLimit = Limit | MulticlassLimit
@@ -429,16 +407,11 @@ def _read(
     def placed(values: Floats) -> Array:
         return as_float64(values, like=like)
 
-    return MulticlassLimit(
+    return MulticlassLimit.read(
+        solution,
         zeta=placed(solution.primal.reshape(_shape(program, n_contexts))),
         dual=placed(image.pairs(solution.dual)),
         margins=placed(own.min(axis=1)),
         support=xp.asarray(support, device=like.device),
         norm=program.norm.name,
-        status=solution.status,
-        certificate=solution.certificate,
-        tol=solution.tol,
-        solver=solution.solver,
-        iterations=solution.iterations,
-        seconds=solution.seconds,
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door, result
+from .._doors import door
 from .._kinds import named_error
 from .._solve import (
     Array,
@@ -47,8 +47,6 @@ def _weighed(name: str, value: Any) -> None:
         raise named_error(name, "a network, with scores and `parameters()`", value)
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class PathLimit(Limit):
     """The path-lasso solution, a bound of what networks reach; `zeta` has shape (P, D).
 
@@ -95,7 +93,7 @@ class PathLimit(Limit):
     closed: NDArray[np.bool_]
     widths: Indices
     context_sizes: Indices
-    attained: float
+    attained: float = field(kw_only=True)
 
     @property
     def predictor(self) -> Predictor:

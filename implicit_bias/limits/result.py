@@ -4,34 +4,75 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from operator import attrgetter
-from typing import Any, ClassVar, Self, get_type_hints
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, cast, dataclass_transform, get_type_hints
 
 import numpy as np
 
-from .._doors import door
+from .._doors import door, result
 from .._saved import Kind, filled, read_saved, write_saved
 from .._solve import Answer, Certificate, DenseArray, Solution, Status
+from ..quantities.measured import plain
 from ..quantities.said import Said, Writer
 from ..quantities.table import lines, record_lines
 from .stored import array_device, decoded, encoded, movable, placed
 
-__all__ = ["MaxMarginResult", "ReadOnlyResult", "Result"]
+__all__ = [
+    "MaxMarginResult",
+    "ReadOnlyResult",
+    "Result",
+    "Solved",
+    "how_many",
+    "proved",
+    "size_of",
+]
 
 
+def proved(name: str, doc: str) -> float:
+    """Return a property that reads a number of the certificate."""
+    return cast("float", property(attrgetter(f"certificate.{name}"), doc=doc))
+
+
+def size_of(name: str, doc: str) -> int:
+    """Return a property that is the length of an array."""
+    return cast("int", property(lambda self: len(getattr(self, name)), doc=doc))
+
+
+def how_many(name: str, doc: str) -> int:
+    """Return a property that counts what is true in an array."""
+    return cast("int", property(lambda self: int(getattr(self, name).sum()), doc=doc))
+
+
+class _Attributes(dict[str, Any]):
+    """The attributes of an object by their names, as `str.format_map` asks for them."""
+
+    def __init__(self, of: object) -> None:
+        self.of = of
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(self.of, name)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 class Result(Answer, Said):
-    """Base of every certified answer of this package, all of which are frozen dataclasses.
+    """Base of every certified answer of this package; it makes frozen dataclasses of subclasses.
 
-    A subclass declares its fields, `status` and `certificate` among them, and inherits the rest:
-    `require`, `advice`, `to_dict`, `save` and `load`, and the table of a notebook. Quantities
-    beyond its fields it adds to the record by `_summary`; `_fault` names inconsistent
-    arrays, which make `load` refuse a file.
+    A subclass declares its fields, `status` and `certificate` among them, and what stands below;
+    it inherits the rest: `require`, `advice`, `to_dict`, `save` and `load`, its text and the table
+    of a notebook. `_fault` names inconsistent arrays, which make `load` refuse a file. Say
+    ``class C(Result, eq=True)`` where fields can be compared.
 
     Attributes
     ----------
     LINES : tuple of str
         Quantities of its table, named as those of `SCREEN`.
+    RECORD : tuple of str
+        What its record has beside status, certificate and single values: arrays, properties.
+    BRIEF : str
+        Its text, with its attributes by their names, as `str.format` fills them in; by default all
+        fields.
     status : Status
         What the certificate proves; `advice` says it in a sentence, with the way out.
     certificate : dataclass of floats
@@ -46,16 +87,33 @@ class Result(Answer, Said):
 
     PREDICTED: ClassVar = True
     LINES: ClassVar[tuple[str, ...]] = ("status",)
+    RECORD: ClassVar[tuple[str, ...]] = ()
+    BRIEF: ClassVar[str] = ""
+
+    def __init_subclass__(cls, *, eq: bool = False) -> None:
+        super().__init_subclass__()
+        if "ADVICE" in vars(cls):
+            cls.ADVICE = MappingProxyType({**cls.ADVICE})
+        result()(dataclass(frozen=True, eq=eq, repr=False)(cls))
+
+    @property
+    def remark(self) -> str:
+        """Reason why no more is said; empty where nothing is lacking."""
+        return str(getattr(self, "reason", ""))
+
+    @property
+    def _because(self) -> str:
+        return f": {self.remark}" if self.remark else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the large arrays, ready for JSON (infinities and NaN stay floats)."""
-        own = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        own = {name: getattr(self, name) for name in self._field_names()}
         return {
             "status": self.status.name,
             "advice": self.advice,
             **asdict(self.certificate),
             **{name: one for name, one in own.items() if isinstance(one, bool | int | float | str)},
-            **self._summary(),
+            **{name: plain(getattr(self, name)) for name in self.RECORD},
         }
 
     @door()
@@ -111,36 +169,54 @@ class Result(Answer, Said):
                 if name in arrays or name in record
             }
             place = record["place"] if device == "saved" else device
-            result = cls(**filled(cls, made))
-        fault = result._fault()
+            found = cls(**filled(cls, made))
+        fault = found._fault()
         if fault:
             raise kind.refused(path, fault)
-        return replace(result, **{name: placed(made[name], place) for name in moving})  # type: ignore[type-var]
+        return replace(found, **{name: placed(made[name], place) for name in moving})  # type: ignore[type-var]
+
+    @classmethod
+    def read(cls, *sources: object, **own: Any) -> Self:
+        """Return an answer whose fields are those of others so called, but for those given."""
+        for source in sources:
+            known = (name for name in cls._field_names() if hasattr(source, name))
+            own = {name: getattr(source, name) for name in known} | own
+        return cls(**own)
+
+    @classmethod
+    def _field_names(cls) -> list[str]:
+        """Return the names of the fields, in the order of the signature."""
+        return [f.name for f in sorted(fields(cls), key=attrgetter("kw_only"))]  # type: ignore[arg-type]
 
     @classmethod
     def _stored(cls) -> list[str]:
         """Return the names of the fields that a file holds."""
-        return [f.name for f in fields(cls) if f.metadata.get("stored", True)]  # type: ignore[arg-type]
-
-    def _summary(self) -> dict[str, Any]:
-        """Return the entries of the record that are not fields."""
-        return {}
+        kept = {f.name for f in fields(cls) if f.metadata.get("stored", True)}  # type: ignore[arg-type]
+        return [name for name in cls._field_names() if name in kept]
 
     def _fault(self) -> str:
         """Return the inconsistency of a loaded result's arrays; empty without one."""
         return ""
 
+    @door()
     def statuses(self, name: str) -> dict[str, Status]:
         """Return its status."""
         return {name: self.status}
 
+    @door()
     def proofs(self, name: str) -> dict[str, Mapping[str, Any]]:
         """Return its record, which holds the proof."""
         return {name: self.to_dict()}
 
+    @door()
     def files(self, name: str) -> dict[str, Writer]:
         """Return the writer of its one file."""
         return {f"{name}.safetensors": self.save}
+
+    def __repr__(self) -> str:
+        if not self.BRIEF:
+            return super().__repr__()
+        return f"{type(self).__name__}({self.BRIEF.format_map(_Attributes(self))})"
 
     def __getstate__(self) -> dict[str, Any]:
         # By its name: formats without pickles (skops) make no members of an Enum.
@@ -168,40 +244,55 @@ class ReadOnlyResult(Result):
                 value.flags.writeable = False
 
 
-class MaxMarginResult(Result):
+class Solved(Result):
+    """Base of results of iterative solvers.
+
+    Attributes
+    ----------
+    tol : float
+        The gap asked for.
+    solver : str
+    iterations : int
+    seconds : float
+        Wall-clock time.
+    """
+
+    tol: float = field(kw_only=True)
+    solver: str = field(kw_only=True)
+    iterations: int = field(kw_only=True)
+    seconds: float = field(kw_only=True)
+
+
+class MaxMarginResult(Solved):
     """Base of results of max-margin programs: bounds of the optimum, solver and iterations.
 
     Attributes
     ----------
+    zeta : array
+        Coefficients, scaled to smallest margin 1.
     dual : (n,) array
+    status : Status
     certificate : Certificate
     tol, solver, iterations, seconds
         The gap asked for and how the solve went.
     """
 
-    ADVICE: ClassVar = Solution.ADVICE
+    ADVICE = Solution.ADVICE
+    RECORD: ClassVar[tuple[str, ...]] = ("n_samples",)
 
+    zeta: DenseArray
     dual: DenseArray
+    status: Status
     certificate: Certificate
-    tol: float
-    solver: str
-    iterations: int
-    seconds: float
+
+    objective = proved(
+        "objective", "Certified upper bound of the optimum: the norm at smallest margin 1."
+    )
+    dual_objective = proved("dual_objective", "Certified lower bound of the optimum.")
+    gap = proved("gap", "`objective / dual_objective - 1`.")
+    n_samples = size_of("dual", "Number of samples.")
 
     @property
-    def objective(self) -> float:
-        """Certified upper bound of the optimum: the norm at smallest margin 1."""
-        return self.certificate.objective
-
-    @property
-    def dual_objective(self) -> float:
-        """Certified lower bound of the optimum."""
-        return self.certificate.dual_objective
-
-    @property
-    def gap(self) -> float:
-        """`objective / dual_objective - 1`."""
-        return self.certificate.gap
-
-    def _summary(self) -> dict[str, Any]:
-        return {"n_samples": len(self.dual)}
+    def _sizes(self) -> str:
+        """Shape of the coefficients, in words."""
+        return " x ".join(map(str, self.zeta.shape))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from .._doors import door, result
+from .._doors import door
 from .._solve import (
     Array,
     ArrayLike,
@@ -41,8 +38,6 @@ SUPPORT = 1e-4
 ENTRIES = 2**24
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class Separability(Result):
     """Separability of data by a gated linear predictor, with its proof.
 
@@ -79,13 +74,11 @@ class Separability(Result):
     (True, [1.0], 1.0)
     """
 
-    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
-        {
-            Status.SOLVED: (
-                "separable: the returned coefficients have positive margins, rounding at its worst"
-            )
-        }
-    )
+    ADVICE: ClassVar = {
+        Status.SOLVED: "separable: the returned coefficients have positive margins, rounding at "
+        "its worst"
+    }
+    RECORD = ("separable",)
 
     status: Status
     direction: DenseArray | None
@@ -100,9 +93,6 @@ class Separability(Result):
     def separable(self) -> bool | None:
         """True or False where it is proved; None where neither is."""
         return {Status.SOLVED: True, Status.NOT_SEPARABLE: False}.get(self.status)
-
-    def _summary(self) -> dict[str, Any]:
-        return {"separable": self.separable}
 
     def __bool__(self) -> bool:
         return self.separable is True

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from .._doors import result
 from .._solve import (
     Certificate,
     Factor,
@@ -27,7 +25,7 @@ from .._solve import (
 from ..data.arrays import Floats
 from .formulation import Solving, chosen
 from .predictors import LinearPredictor, MulticlassPredictor
-from .result import MaxMarginResult
+from .result import MaxMarginResult, how_many
 
 __all__ = ["WAY_OUT", "SplitLimit", "solve_split"]
 
@@ -40,8 +38,6 @@ WAY_OUT = (
 )
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class SplitLimit(MaxMarginResult):
     """The limit of gradient descent on data of which a part can be separated.
 
@@ -85,20 +81,44 @@ class SplitLimit(MaxMarginResult):
     ([True, False, False], [1.0, 0.0])
     """
 
+    RECORD = (*MaxMarginResult.RECORD, "n_classes", "n_separable", "n_contradictory")
+    BRIEF = (
+        "{status.name}, {norm}, coefficients {_sizes}\n"
+        "  {n_separable} separable {_kind} and {n_contradictory} others, split proved to "
+        "{split_bound:.2g}\n"
+        "  direction in [{dual_objective:.10g}, {objective:.10g}], gap {gap:.2g} (tol {tol:.2g})\n"
+        "  finite part of norm {_finite_norm:.6g}, error about {finite_error:.1g}"
+    )
+
     zeta: Floats
+    dual: Floats
     finite: Floats
     separable: NDArray[np.bool_]
-    dual: Floats
     split_dual: Floats
     split_bound: float
     finite_error: float
     norm: NormName
-    status: Status
-    certificate: Certificate
-    tol: float
-    solver: str
-    iterations: int
-    seconds: float
+
+    n_separable = how_many("separable", "Number of margins that can be separated.")
+
+    @property
+    def n_classes(self) -> int:
+        """Number K of classes."""
+        return 2 if self._is_binary else self.separable.shape[1]
+
+    @property
+    def n_contradictory(self) -> int:
+        """Number of margins that contradict each other."""
+        return len(self.separable) * (self.n_classes - 1) - self.n_separable
+
+    @property
+    def _finite_norm(self) -> float:
+        """Length of the finite part."""
+        return float(np.linalg.norm(self.finite))
+
+    @property
+    def _kind(self) -> str:
+        return "samples" if self._is_binary else "pairs"
 
     @property
     def predictor(self) -> LinearPredictor | MulticlassPredictor:
@@ -109,33 +129,11 @@ class SplitLimit(MaxMarginResult):
     def _is_binary(self) -> bool:
         return self.separable.ndim == 1
 
-    def _summary(self) -> dict[str, Any]:
-        n, K = (len(self.separable), 2) if self._is_binary else self.separable.shape
-        separable = int(self.separable.sum())
-        return super()._summary() | {
-            "n_classes": K,
-            "n_separable": separable,
-            "n_contradictory": n * (K - 1) - separable,
-        }
-
     def _fault(self) -> str:
         arrays = (self.zeta, self.finite, self.dual, self.split_dual)
         if self.finite.shape != self.zeta.shape or self.dual.shape != self.separable.shape:
             return "its arrays are not of one number of samples and classes"
         return "" if all(np.isfinite(one).all() for one in arrays) else "an array is not finite"
-
-    def __repr__(self) -> str:
-        shape = " x ".join(str(size) for size in self.zeta.shape)
-        record, kind = self._summary(), "samples" if self._is_binary else "pairs"
-        return (
-            f"SplitLimit({self.status.name}, {self.norm}, coefficients {shape}\n"
-            f"  {record['n_separable']} separable {kind} and {record['n_contradictory']} others, "
-            f"split proved to {self.split_bound:.2g}\n"
-            f"  direction in [{self.dual_objective:.10g}, {self.objective:.10g}], "
-            f"gap {self.gap:.2g} (tol {self.tol:.2g})\n"
-            f"  finite part of norm {np.linalg.norm(self.finite):.6g}, "
-            f"error about {self.finite_error:.1g})"
-        )
 
 
 def solve_split(

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door, result
+from .._doors import door
 from .._solve import Status, require_tolerance
 from ..limits.predictors import DecisionFunction
-from ..limits.result import Result
+from ..limits.result import Result, how_many, proved, size_of
 from ..limits.stored import NOT_STORED
 
 if TYPE_CHECKING:
@@ -63,9 +63,50 @@ class NetworkPredictor(DecisionFunction):
         return scores
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
-class LocalLimit(Result):
+class Reached(Result):
+    """Base of limits that are weights near those of a trained network.
+
+    Attributes
+    ----------
+    weights : mapping of str to array
+    value, start_value, distance : float
+    """
+
+    weights: Mapping[str, Array]
+    value: float
+    start_value: float
+    distance: float
+
+
+class Curved(Result):
+    """Base of limits whose second order has been looked at.
+
+    Attributes
+    ----------
+    curvature : (k,) array
+    n_zero_modes, n_symmetry_modes : int
+    escape : mapping of str to array, or None
+    """
+
+    curvature: Array
+    n_zero_modes: int
+    n_symmetry_modes: int
+    escape: Mapping[str, Array] | None
+
+    @property
+    def n_explained(self) -> int:
+        """Number of zero modes that rotations explain: no more than there are of either."""
+        return min(self.n_zero_modes, self.n_symmetry_modes)
+
+    @property
+    def _lowest(self) -> str:
+        """Lowest curvature, and the zero modes if there are any, in words."""
+        lowest = f"{self.curvature[0]:.4g}" if len(self.curvature) else "not looked at"
+        modes = f", {self.n_zero_modes} zero modes, {self.n_explained} of them symmetries"
+        return lowest + modes * bool(self.n_zero_modes)
+
+
+class LocalLimit(Curved, Reached):
     r"""The KKT point near a trained network, of the margin problem in its own weights.
 
     .. math:: \min_w \tfrac12 \|w\|^2 \quad\text{s.t.}\quad y_n f_w(x_n) \ge 1
@@ -117,25 +158,22 @@ class LocalLimit(Result):
     ([True, True], [1.0, -1.0])
     """
 
-    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
-        {
-            Status.FAILED: (
-                "failed: no point was found at which first-order conditions hold; `reason` says "
-                "why. Train longer, so that the network is nearer to its limit"
-            )
-        }
+    ADVICE: ClassVar = {
+        Status.FAILED: "failed: no point was found at which first-order conditions hold; `reason` "
+        "says why. Train longer, so that the network is nearer to its limit"
+    }
+    RECORD = ("curvature", "n_samples", "n_active", "n_weights")
+    BRIEF = (
+        "{status.name}{_because}\n"
+        "  value {value:.10g}, that of the network {start_value:.6g}, distance {distance:.3g}\n"
+        "  residual {residual:.2g}, smallest margin {certificate.smallest_margin:.10g}, smallest "
+        "multiplier {certificate.smallest_multiplier:.3g}\n"
+        "  lowest curvature {_lowest}\n"
+        "  {n_active} active of {n_samples} samples, {rounds} programs, {seconds:.3g} s"
     )
 
-    weights: Mapping[str, Array]
     multipliers: Array
     active: NDArray[np.bool_]
-    value: float
-    start_value: float
-    distance: float
-    curvature: Array
-    n_zero_modes: int
-    n_symmetry_modes: int
-    escape: Mapping[str, Array] | None
     status: Status
     certificate: LocalCertificate
     reason: str
@@ -143,6 +181,10 @@ class LocalLimit(Result):
     rounds: int
     seconds: float
     network: Any = field(default=None, metadata=NOT_STORED)
+
+    residual = proved("residual", "Residual of the first-order conditions, of the certificate.")
+    n_samples = size_of("active", "Number of samples.")
+    n_active = how_many("active", "Number of samples with a multiplier.")
 
     def __post_init__(self) -> None:
         for array in (self.multipliers, self.active, self.curvature, self.scores):
@@ -167,21 +209,6 @@ class LocalLimit(Result):
         self.__post_init__()
 
     @property
-    def n_explained(self) -> int:
-        """Number of zero modes that rotations explain: no more than there are of either."""
-        return min(self.n_zero_modes, self.n_symmetry_modes)
-
-    @property
-    def residual(self) -> float:
-        """Residual of the first-order conditions, of the certificate."""
-        return self.certificate.residual
-
-    @property
-    def remark(self) -> str:
-        """Reason why no more is said; empty where nothing is lacking."""
-        return self.reason
-
-    @property
     def predictor(self) -> NetworkPredictor:
         """The limit as a function of new inputs and their gates, at smallest margin 1.
 
@@ -197,28 +224,10 @@ class LocalLimit(Result):
             )
         return NetworkPredictor(copy.deepcopy(self.network))
 
-    def _summary(self) -> dict[str, Any]:
-        return {
-            "curvature": self.curvature.tolist(),
-            "n_samples": len(self.active),
-            "n_active": int(self.active.sum()),
-            "n_weights": sum(array.size for array in self.weights.values()),
-        }
-
-    def __repr__(self) -> str:
-        proof = self.certificate
-        lowest = f"{self.curvature[0]:.4g}" if len(self.curvature) else "not looked at"
-        modes = f", {self.n_zero_modes} zero modes, {self.n_explained} of them symmetries"
-        return (
-            f"LocalLimit({self.status.name}{': ' * bool(self.reason)}{self.reason}\n"
-            f"  value {self.value:.10g}, that of the network {self.start_value:.6g}, "
-            f"distance {self.distance:.3g}\n"
-            f"  residual {proof.residual:.2g}, smallest margin {proof.smallest_margin:.10g}, "
-            f"smallest multiplier {proof.smallest_multiplier:.3g}\n"
-            f"  lowest curvature {lowest}{modes * bool(self.n_zero_modes)}\n"
-            f"  {int(self.active.sum())} active of {len(self.active)} samples, {self.rounds} "
-            f"programs, {self.seconds:.3g} s)"
-        )
+    @property
+    def n_weights(self) -> int:
+        """Number of weights."""
+        return sum(array.size for array in self.weights.values())
 
 
 @door()

@@ -236,7 +236,8 @@ def _limit(problem: MarginProblem, found: _Found, seconds: float) -> LocalLimit:
     saddle = curvature is not None and found.status is Status.SADDLE
     active = point.active.numpy().copy()
     multipliers = point.lam.numpy().copy()
-    return LocalLimit(
+    return LocalLimit.read(
+        found,
         weights=_arrays(problem, point.w),
         multipliers=multipliers,
         active=active,
@@ -247,15 +248,12 @@ def _limit(problem: MarginProblem, found: _Found, seconds: float) -> LocalLimit:
         n_zero_modes=0 if curvature is None else curvature.n_zero_modes,
         n_symmetry_modes=0 if curvature is None else curvature.n_symmetry,
         escape=_arrays(problem, curvature.unstable[:, 0]) if curvature and saddle else None,
-        status=found.status,
         certificate=LocalCertificate(
             residual=point.residual(problem),
             smallest_margin=float(margins.min()),
             smallest_multiplier=float(multipliers[active].min(initial=np.inf)),
         ),
-        reason=found.reason,
         scores=(problem.data.y * margins).numpy(),
-        rounds=found.rounds,
         seconds=seconds,
         network=problem.at(point.w),
     )

@@ -15,6 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from .._doors import door
 from .._shown import Shown
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class Said(Shown):
         found = {name: attrgetter(places.get(name, name))(self) for name in self.SCREEN}
         return {name: value for name, value in found.items() if value is not None}
 
+    @door()
     def sides(self, name: str) -> tuple[Side, ...]:
         """Return its columns of the first screen."""
         return (Side(name, self.screen(), self.PREDICTED),) if self.SCREEN else ()
@@ -120,14 +122,17 @@ class Said(Shown):
         """Return its tables."""
         return (Table(self.TITLE, self.HEADS, tuple(self.rows())),) if self.TITLE else ()
 
+    @door()
     def statuses(self, name: str) -> dict[str, Status]:
         """Return what is proved of it in one word; empty where nothing is."""
         return {}
 
+    @door()
     def proofs(self, name: str) -> dict[str, Mapping[str, Any]]:
         """Return the proved numbers, for the page; empty where nothing is proved."""
         return {}
 
+    @door()
     def files(self, name: str) -> dict[str, Writer]:
         """Return writers of its files, by their names, which begin with `name`."""
         return {}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -25,7 +23,7 @@ from .._solve import (
 )
 from ..data.arrays import Floats
 from ..limits.predictors import DecisionFunction
-from ..limits.result import ReadOnlyResult
+from ..limits.result import ReadOnlyResult, Result, how_many, proved, size_of
 from .bound import largest_dual
 from .problem import ReLUProblem
 
@@ -108,9 +106,63 @@ class ReLUPredictor(DecisionFunction):
         return np.asarray((self.slope * z + (1 - self.slope) * np.maximum(z, 0.0)) @ self.signs)
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
-class ReLULocalLimit(ReadOnlyResult):
+class ConeProof(Result):
+    """Base of limits that are proved for networks whose neurons lie in cones.
+
+    Attributes
+    ----------
+    cone_signs : (K,) array
+    cone_gates : (p, K) boolean array
+    cone_shares : (p, K) array
+    support : (n,) boolean array
+    support_inputs, support_labels : (p, D), (p,) arrays
+    slope : float
+    """
+
+    cone_signs: Floats
+    cone_gates: NDArray[np.bool_]
+    cone_shares: Floats
+    support: NDArray[np.bool_]
+    support_inputs: Floats
+    support_labels: Floats
+    slope: float = field(kw_only=True)
+
+    n_samples = size_of("support", "Number of samples.")
+    n_support = how_many("support", "Number of samples with a multiplier.")
+
+    def _in_cones(self, u: Floats, signs: Floats, X: Floats, y: Floats) -> bool:
+        """Whether each unit that is not 0 is in a cone, of support samples X (p, D) and labels."""
+        live = np.any(u != 0, axis=1)
+        for product, sign in zip((X @ u[live].T).T, signs[live], strict=True):
+            own = y == sign
+            sides = 2.0 * self.cone_gates[own] - 1
+            inside = np.all(sides * product[own, None] >= 0, axis=0) & (self.cone_signs == sign)
+            if not inside.any():
+                return False
+        return True
+
+
+class Searched(Result):
+    """Base of limits that a sequence of convex programs ends at.
+
+    Attributes
+    ----------
+    start_value : float
+    values : tuple of float
+    births, programs, solves : int
+    tol, seconds : float
+    """
+
+    start_value: float
+    values: tuple[float, ...]
+    births: int = field(kw_only=True)
+    programs: int = field(kw_only=True)
+    solves: int = field(kw_only=True)
+    tol: float = field(kw_only=True)
+    seconds: float = field(kw_only=True)
+
+
+class ReLULocalLimit(ReadOnlyResult, Searched, ConeProof):
     r"""A local optimum of the margin problem of two-layer ReLU networks, with its proof.
 
     .. math:: \min_\theta \tfrac12 \|\theta\|^2 \quad\text{s.t.}\quad y_n f_\theta(x_n) \ge 1,
@@ -181,36 +233,31 @@ class ReLULocalLimit(ReadOnlyResult):
     ('GLOBAL_OPTIMUM', 1.5, True)
     """
 
-    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
-        {
-            Status.LOCAL_OPTIMUM: (
-                "local optimum: no network has a lower value whose neurons all lie in the cones of "
-                "the certificate, and no unit of this width is left for another one. Networks "
-                "further away may have lower values"
-            ),
-            Status.STATIONARY: (
-                "stationary: optimal in the convex program of its own gates, but with more kinks "
-                "at samples of its own label than all sides of which can be looked at"
-            ),
-            Status.FAILED: (
-                "failed: no network was found whose gap is within the tolerance; `reason` says "
-                "why. Train longer, or raise `tol`"
-            ),
-        }
+    ADVICE: ClassVar = {
+        Status.LOCAL_OPTIMUM: "local optimum: no network has a lower value whose neurons all lie "
+        "in the cones of the certificate, and no unit of this width is left for another one. "
+        "Networks further away may have lower values",
+        Status.STATIONARY: "stationary: optimal in the convex program of its own gates, but with "
+        "more kinks at samples of its own label than all sides of which can be looked at",
+        Status.FAILED: "failed: no network was found whose gap is within the tolerance; `reason` "
+        "says why. Train longer, or raise `tol`",
+    }
+    RECORD = ("n_units", "n_samples", "n_support")
+    BRIEF = (
+        "{status.name}{_because}\n"
+        "  value {value:.10g}, that of the network {start_value:.6g}, lower bound of all widths "
+        "{_overall}\n"
+        "  gap {gap:.2g} among networks whose neurons turn by less than "
+        "{certificate.smallest_turn:.3g} degrees\n"
+        "  {n_units} units, {n_spare} to spare, {n_support} of {n_samples} samples support, kinks "
+        "{kinks_helping} helping and {kinks_opposing} opposing\n"
+        "  {programs} programs, {solves} group lassos, {seconds:.3g} s"
     )
 
     units: Floats
     signs: Floats
     multipliers: Floats
-    cone_signs: Floats
-    cone_gates: NDArray[np.bool_]
-    cone_shares: Floats
-    support: NDArray[np.bool_]
-    support_inputs: Floats
-    support_labels: Floats
     turn: Floats
-    start_value: float
-    values: tuple[float, ...]
     kinks_helping: int
     kinks_opposing: int
     n_spare: int
@@ -221,32 +268,14 @@ class ReLULocalLimit(ReadOnlyResult):
     certificate: ReLUCertificate
     reason: str
     scores: Floats
-    slope: float
-    births: int
-    programs: int
-    solves: int
-    tol: float
-    seconds: float
 
-    @property
-    def value(self) -> float:
-        """Value of the limit, of the certificate."""
-        return self.certificate.objective
-
-    @property
-    def bound(self) -> float:
-        """Lower bound of the value of every network in the cones, of the certificate."""
-        return self.certificate.dual_objective
-
-    @property
-    def gap(self) -> float:
-        """``value / bound - 1``."""
-        return self.certificate.gap
-
-    @property
-    def remark(self) -> str:
-        """Reason why no more is said; empty where nothing is lacking."""
-        return self.reason
+    value = proved("objective", "Value of the limit, of the certificate.")
+    bound = proved(
+        "dual_objective",
+        "Lower bound of the value of every network in the cones, of the certificate.",
+    )
+    gap = proved("gap", "``value / bound - 1``.")
+    n_units = size_of("units", "Number of units.")
 
     @property
     def network(self) -> ReLU:
@@ -315,17 +344,6 @@ class ReLULocalLimit(ReadOnlyResult):
         """True if the limit is itself a network that its certificate covers."""
         return self._in_cones(self.units, self.signs, self.support_inputs, self.support_labels)
 
-    def _in_cones(self, u: Floats, signs: Floats, X: Floats, y: Floats) -> bool:
-        """Whether each unit that is not 0 is in a cone, of support samples X (p, D) and labels."""
-        live = np.any(u != 0, axis=1)
-        for product, sign in zip((X @ u[live].T).T, signs[live], strict=True):
-            own = y == sign
-            sides = 2.0 * self.cone_gates[own] - 1
-            inside = np.all(sides * product[own, None] >= 0, axis=0) & (self.cone_signs == sign)
-            if not inside.any():
-                return False
-        return True
-
     @door()
     def certify(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Prove units, cones and multipliers anew on the data, whoever found or stored them.
@@ -387,28 +405,10 @@ class ReLULocalLimit(ReadOnlyResult):
         why = f"on these data the gap is {claimed:.2g}, above `tol`"
         return replace(proved, status=Status.FAILED, reason=why)
 
-    def _summary(self) -> dict[str, Any]:
-        return {
-            "n_units": len(self.units),
-            "n_samples": len(self.support),
-            "n_support": int(self.support.sum()),
-        }
-
-    def __repr__(self) -> str:
-        proof = self.certificate
-        bounded = proof.lower_bound > 0
-        overall = f"{proof.lower_bound:.10g}" if bounded else "not computed"
-        return (
-            f"ReLULocalLimit({self.status.name}{': ' * bool(self.reason)}{self.reason}\n"
-            f"  value {proof.objective:.10g}, that of the network {self.start_value:.6g}, "
-            f"lower bound of all widths {overall}\n"
-            f"  gap {proof.gap:.2g} among networks whose neurons turn by less than "
-            f"{proof.smallest_turn:.3g} degrees\n"
-            f"  {len(self.units)} units, {self.n_spare} to spare, {int(self.support.sum())} of "
-            f"{len(self.support)} samples support, kinks {self.kinks_helping} helping and "
-            f"{self.kinks_opposing} opposing\n"
-            f"  {self.programs} programs, {self.solves} group lassos, {self.seconds:.3g} s)"
-        )
+    @property
+    def _overall(self) -> str:
+        lower = self.certificate.lower_bound
+        return f"{lower:.10g}" if lower > 0 else "not computed"
 
 
 class NetworkUnits(NamedTuple):

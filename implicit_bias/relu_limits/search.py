@@ -580,7 +580,8 @@ def as_limit(
     turn = degrees(np.min(sines, axis=0, initial=1.0))
     own = problem.helping(found.cones.signs)
     escape = found.escape
-    limit = ReLULocalLimit(
+    limit = ReLULocalLimit.read(
+        found,
         units=u,
         signs=units.signs,
         multipliers=found.lam,
@@ -592,21 +593,16 @@ def as_limit(
         support_labels=problem.y[support].copy(),
         turn=turn,
         start_value=start_value,
-        values=found.values,
         kinks_helping=int(helping.sum()),
         kinks_opposing=int(opposing.sum()),
-        n_spare=found.n_spare,
         escape=None if escape is None else escape.v @ problem.basis,
         escape_sign=math.nan if escape is None else escape.sign,
         escape_dual=found.escape_ratio,
-        status=found.status,
         certificate=replace(
             found.certificate, smallest_turn=float(np.min(turn, initial=90.0)) if len(u) else 0.0
         ),
-        reason=found.reason,
         scores=problem.y * problem.margins(units.u, units.signs),
         slope=problem.slope,
-        births=found.births,
         programs=programs,
         solves=solves,
         tol=tol,

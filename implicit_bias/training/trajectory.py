@@ -133,6 +133,7 @@ class Trajectory(Said):
             "smallest_margin": float(self.smallest_margin[-1]),
         }
 
+    @door()
     def files(self, name: str) -> dict[str, Writer]:
         """Return the writer of its scalar columns, as Parquet."""
         return {f"{name}.parquet": self._write_frame}

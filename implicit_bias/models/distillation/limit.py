@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from ..._doors import result
 from ..._solve import Status
 from ...data.arrays import Floats
 from ...limits.predictors import LinearPredictor
@@ -50,8 +47,6 @@ class DistillationCertificate:
         return all(value <= tol for value in asdict(self).values())
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class DistillationLimit(Result):
     """The limit of gradient flow of a linear student on its teacher's soft labels.
 
@@ -79,19 +74,19 @@ class DistillationLimit(Result):
     ([3.0, 0.5], 0.5, 1)
     """
 
-    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
-        {
-            Status.SOLVED: (
-                "solved: the weights give the teacher's scores on every sample, lie in the span of "
-                "samples and start, and what they keep of the start solves its equation, to within "
-                "tolerance"
-            ),
-            Status.INACCURATE: (
-                "inaccurate: the weights miss the teacher's scores or the span of the samples by "
-                "more than the tolerance. Samples that are nearly dependent decide here: rescale "
-                "the inputs, move `rcond` off their singular values, or raise `tol`"
-            ),
-        }
+    ADVICE: ClassVar = {
+        Status.SOLVED: "solved: the weights give the teacher's scores on every sample, lie in the "
+        "span of samples and start, and what they keep of the start solves its equation, to within "
+        "tolerance",
+        Status.INACCURATE: "inaccurate: the weights miss the teacher's scores or the span of the "
+        "samples by more than the tolerance. Samples that are nearly dependent decide here: "
+        "rescale the inputs, move `rcond` off their singular values, or raise `tol`",
+    }
+    RECORD = ("norm", "projection_norm", "null_norm", "null_bound")
+    BRIEF = (
+        "{status.name}, weights {zeta.shape}, depth {depth}, rank {rank}\n"
+        "  {null_norm:.4g} off the projection, of length {projection_norm:.4g}; residual "
+        "{certificate.residual:.2g} (tol {tol:.2g}), {seconds:.3g} s"
     )
 
     zeta: Floats
@@ -112,6 +107,16 @@ class DistillationLimit(Result):
         return self.zeta - self.projection
 
     @property
+    def norm(self) -> float:
+        """Length of the weights."""
+        return float(np.linalg.norm(self.zeta))
+
+    @property
+    def projection_norm(self) -> float:
+        """Length of the projection."""
+        return float(np.linalg.norm(self.projection))
+
+    @property
     def null_norm(self) -> float:
         """`c`, the length of `null_part`: how far the limit is from the projection."""
         return float(np.linalg.norm(self.null_part))
@@ -130,7 +135,7 @@ class DistillationLimit(Result):
         """
         if self.depth == 1:
             return self.null_start
-        size = float(np.linalg.norm(self.projection))
+        size = self.projection_norm
         begun, there = self.start_norm ** (2 / self.depth), size ** (2 / self.depth)
         return math.inf if begun >= there else size * math.sqrt(begun / (there - begun))
 
@@ -144,25 +149,9 @@ class DistillationLimit(Result):
         """Scores (m,) or (m, K) of inputs (m, D)."""
         return LinearPredictor(self.zeta)
 
-    def _summary(self) -> dict[str, Any]:
-        return {
-            "norm": float(np.linalg.norm(self.zeta)),
-            "projection_norm": float(np.linalg.norm(self.projection)),
-            "null_norm": self.null_norm,
-            "null_bound": self.null_bound,
-        }
-
     def _fault(self) -> str:
         arrays = (self.zeta, self.projection, self.teacher)
         shapes = {array.shape for array in arrays}
         if len(shapes) == 1 and all(np.isfinite(array).all() for array in arrays):
             return ""
         return f"its arrays are not finite and of one shape: {shapes}"
-
-    def __repr__(self) -> str:
-        return (
-            f"DistillationLimit({self.status.name}, weights {self.zeta.shape}, depth "
-            f"{self.depth}, rank {self.rank}\n  {self.null_norm:.4g} off the projection, of length "
-            f"{np.linalg.norm(self.projection):.4g}; residual {self.certificate.residual:.2g} (tol "
-            f"{self.tol:.2g}), {self.seconds:.3g} s)"
-        )

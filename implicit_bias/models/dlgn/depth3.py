@@ -6,19 +6,18 @@ import heapq
 import itertools
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._doors import door, result
+from ..._doors import door
 from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
 from ...data.arrays import Floats
 from ...limits.formulation import real_data, solve_program
-from ...limits.result import Result
+from ...limits.result import ReadOnlyResult, proved
 
 __all__ = ["MOST_GATES", "Depth3Bounds", "Depth3Interval", "certify_depth3"]
 
@@ -51,9 +50,7 @@ class Depth3Bounds:
         return self.upper / self.lower - 1
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
-class Depth3Interval(Result):
+class Depth3Interval(ReadOnlyResult):
     """Proved bounds of the least value of all networks with these gates.
 
     Attributes
@@ -80,15 +77,12 @@ class Depth3Interval(Result):
     ([0.5, 0.5], [1.0])
     """
 
-    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
-        {
-            Status.SOLVED: "solved: the interval is as narrow as was asked for, and proved",
-            Status.INACCURATE: (
-                "inaccurate: the interval is proved, and wider than `tol`. Allow more programs "
-                "(`max_programs`)"
-            ),
-        }
-    )
+    ADVICE: ClassVar = {
+        Status.SOLVED: "solved: the interval is as narrow as was asked for, and proved",
+        Status.INACCURATE: "inaccurate: the interval is proved, and wider than `tol`. Allow more "
+        "programs (`max_programs`)",
+    }
+    RECORD = ("gap", "finished", "t", "p")
 
     t: Floats
     p: Floats
@@ -98,28 +92,14 @@ class Depth3Interval(Result):
     programs: int
     seconds: float
 
-    def __post_init__(self) -> None:
-        for array in (self.t, self.p):
-            array.flags.writeable = False
-
-    @property
-    def lower(self) -> float:
-        """Certified lower bound of the least value."""
-        return self.certificate.lower
-
-    @property
-    def upper(self) -> float:
-        """Certified upper bound of the least value."""
-        return self.certificate.upper
+    lower = proved("lower", "Certified lower bound of the least value.")
+    upper = proved("upper", "Certified upper bound of the least value.")
+    gap = proved("gap", "`upper / lower - 1`.")
 
     @property
     def finished(self) -> bool:
         """True if the interval is as narrow as was asked for."""
         return self.status is Status.SOLVED
-
-    def _summary(self) -> dict[str, Any]:
-        shares = {"t": self.t.tolist(), "p": self.p.tolist()}
-        return {"gap": self.certificate.gap, "finished": self.finished} | shares
 
 
 @door()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from ..._doors import door, result
+from ..._doors import door
 from ..._solve import (
     Array,
     ArrayLike,
@@ -47,8 +47,6 @@ class ConstantPredictor(DecisionFunction):
         return behind(array_namespace(X).ones_like(X), gates)
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class ConstantExpertsLimit(UnitsLimit):
     """The L1-margin solution over gates; `zeta` (H, D) are coefficients of the D ones.
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Self
 
 import numpy as np
 
-from ..._doors import door, result
+from ..._doors import door
 from ..._solve import (
     DenseArray,
     FitCertificate,
     LeastSquaresSolution,
     Status,
     array_namespace,
-    to_numpy,
 )
 from ...limits.predictors import GateColumns, Predictor
-from ...limits.result import Result
+from ...limits.result import Result, size_of
 
 __all__ = ["GatedOLS"]
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class GatedOLS(Result):
     """The minimum-norm ordinary least-squares solution on gated inputs, with its certificate.
 
@@ -54,7 +50,14 @@ class GatedOLS(Result):
     ('SOLVED', 2, [2.0])
     """
 
-    ADVICE: ClassVar = LeastSquaresSolution.ADVICE
+    ADVICE = LeastSquaresSolution.ADVICE
+    RECORD = ("n_units", "unit_norms")
+    BRIEF = (
+        "{status.name}, coefficients {zeta.shape[0]} x {zeta.shape[1]}, loss {loss:.6g}\n"
+        "  rank {rank} of {n_weights} (rcond {rcond:.2g}), stationarity "
+        "{certificate.stationarity:.2g}, share in the null space {certificate.null_share:.2g} "
+        "(tol {tol:.2g}), {seconds:.3g} s"
+    )
 
     zeta: DenseArray
     loss: float
@@ -70,17 +73,14 @@ class GatedOLS(Result):
     @door()
     def from_solution(cls, solution: LeastSquaresSolution) -> Self:
         """Return the limit that a solution of the least-squares program states."""
-        return cls(
-            zeta=solution.coefficients,
-            loss=solution.loss,
-            rank=solution.spectrum.rank,
-            rcond=solution.spectrum.rcond,
-            condition=solution.spectrum.condition,
-            status=solution.status,
-            certificate=solution.certificate,
-            tol=solution.tol,
-            seconds=solution.seconds,
-        )
+        return cls.read(solution, solution.spectrum, zeta=solution.coefficients)
+
+    n_units = size_of("zeta", "Number of units.")
+
+    @property
+    def n_weights(self) -> int:
+        """Number of coefficients."""
+        return int(np.prod(self.zeta.shape))
 
     @property
     def weights(self) -> DenseArray:
@@ -103,19 +103,6 @@ class GatedOLS(Result):
         """The limit as a function of new inputs and gates (n, K), any real numbers."""
         return Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=False))
 
-    def _summary(self) -> dict[str, Any]:
-        norms = to_numpy(self.unit_norms).tolist()
-        return {"n_units": int(self.zeta.shape[0]), "unit_norms": norms}
-
     def _fault(self) -> str:
         finite = self.zeta.ndim == 2 and np.all(np.isfinite(self.zeta))
         return "" if finite else "`zeta` is no finite matrix"
-
-    def __repr__(self) -> str:
-        n_units, n_inputs = (int(size) for size in self.zeta.shape)
-        return (
-            f"GatedOLS({self.status.name}, coefficients {n_units} x {n_inputs}, loss "
-            f"{self.loss:.6g}\n  rank {self.rank} of {n_units * n_inputs} (rcond {self.rcond:.2g})"
-            f", stationarity {self.certificate.stationarity:.2g}, share in the null space "
-            f"{self.certificate.null_share:.2g} (tol {self.tol:.2g}), {self.seconds:.3g} s)"
-        )

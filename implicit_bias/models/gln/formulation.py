@@ -7,7 +7,7 @@ from numbers import Integral
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
-from ..._doors import door, parameters, result
+from ..._doors import door, parameters
 from ..._kinds import anything
 from ..._solve import (
     Array,
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "solve_gln_svm"]
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class GLNLimit(UnitsLimit):
     """The SVM-GLN solution; `zeta` has shape (H, C, D).
 

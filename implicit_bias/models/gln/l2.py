@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 import numpy as np
 
-from ..._doors import door, parameters, result
+from ..._doors import door, parameters
 from ..._solve import (
     Array,
     ArrayLike,
@@ -40,8 +40,6 @@ __all__ = [
 ]
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class GLNL2Limit(Limit):
     """The SVM-L2 solution; `zeta` has shape (H, C, D).
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._doors import door, result
+from ..._doors import door
 from ..._solve import (
     Array,
     ArrayLike,
@@ -103,8 +103,6 @@ def context_columns(contexts: Array) -> Callable[[Array], NDArray[np.int64]]:
     return of
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class ShallowGLNLimit(Limit):
     """The shallow GLN's solution; `zeta` has shape (G, D), a row per global context that occurs.
 
@@ -129,6 +127,7 @@ class ShallowGLNLimit(Limit):
     """
 
     FORMULATION: ClassVar[str] = "models.gln.shallow:ContextSVMs"
+    RECORD = (*Limit.RECORD, *_CONTEXT_ARRAYS)
 
     global_contexts: DenseArray
     context_objectives: DenseArray
@@ -143,11 +142,6 @@ class ShallowGLNLimit(Limit):
     def covers(self, contexts: Array) -> NDArray[np.bool_]:
         """(n,) booleans: which rows of `contexts` (n, H) occurred in training."""
         return GlobalContextColumns(self.global_contexts).rows(contexts) < len(self.zeta)
-
-    def _summary(self) -> dict[str, Any]:
-        return super()._summary() | {
-            name: to_numpy(getattr(self, name)).tolist() for name in _CONTEXT_ARRAYS
-        }
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
 
-from ..._doors import result
 from ..._solve import Status
 from ...data.arrays import Floats
 from ...limits.predictors import LinearPredictor
-from ...limits.result import Result
+from ...limits.result import ReadOnlyResult
 
 __all__ = ["HeadCertificate", "HeadLimit"]
 
@@ -43,9 +40,7 @@ class HeadCertificate:
     gap: float
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
-class HeadLimit(Result):
+class HeadLimit(ReadOnlyResult):
     """The limit of gradient descent from zero on a linear head over frozen features.
 
     Attributes
@@ -73,16 +68,15 @@ class HeadLimit(Result):
     ('direction', [[0.5, -0.5], [-0.5, 0.5]])
     """
 
-    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
-        {
-            Status.SOLVED: (
-                "solved: no weights in the span are farther from the limit than the error bound"
-            ),
-            Status.INACCURATE: (
-                "inaccurate: the bound of the error, or the gap of the margin program, is above "
-                "the tolerance. Raise `tol`, or scale the features"
-            ),
-        }
+    ADVICE: ClassVar = {
+        Status.SOLVED: "solved: no weights in the span are farther from the limit than the error "
+        "bound",
+        Status.INACCURATE: "inaccurate: the bound of the error, or the gap of the margin program, "
+        "is above the tolerance. Raise `tol`, or scale the features",
+    }
+    BRIEF = (
+        "{status.name}, {kind}, weights {zeta.shape[0]} x {zeta.shape[1]}, rank {rank}, error at "
+        "most {certificate.error:.2g} (tol {tol:.2g})"
     )
 
     zeta: Floats
@@ -93,9 +87,6 @@ class HeadLimit(Result):
     certificate: HeadCertificate
     tol: float
 
-    def __post_init__(self) -> None:
-        self.zeta.flags.writeable = False
-
     @property
     def predictor(self) -> LinearPredictor:
         """Logits (m, K) of features (m, D) of this exit; at margin 1 for a direction."""
@@ -105,10 +96,3 @@ class HeadLimit(Result):
         if self.zeta.ndim == 2 and np.isfinite(self.zeta).all():
             return ""
         return f"its `zeta` is no finite (K, D) array: shape {self.zeta.shape}"
-
-    def __repr__(self) -> str:
-        return (
-            f"HeadLimit({self.status.name}, {self.kind}, weights {self.zeta.shape[0]} x "
-            f"{self.zeta.shape[1]}, rank {self.rank}, error at most "
-            f"{self.certificate.error:.2g} (tol {self.tol:.2g}))"
-        )

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
 
-from ..._doors import door, result
+from ..._doors import door
 from ..._solve import (
     ArrayLike,
     ConstrainedCertificate,
@@ -20,7 +17,7 @@ from ..._solve import (
     worst_status,
 )
 from ...data.arrays import Floats, checked_data
-from ...limits.result import Result
+from ...limits.result import ReadOnlyResult, proved
 
 __all__ = ["ConePair", "solve_cone_pair"]
 
@@ -30,9 +27,7 @@ _ZERO = 1e-10
 _INACTIVE = 1e-8
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
-class ConePair(Result):
+class ConePair(ReadOnlyResult):
     """The solutions of `solve_cone_pair`; arrays are read-only.
 
     Attributes
@@ -60,15 +55,12 @@ class ConePair(Result):
     ('SOLVED', 2.981424)
     """
 
-    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
-        {
-            Status.UNDECIDED: (
-                "undecided: for one class at least no vector was found that gives its samples "
-                "positive margins and is inactive on the others; that there is none is not proved. "
-                "`is_separable` tells whether one hyperplane separates the classes"
-            )
-        }
-    )
+    ADVICE: ClassVar = {
+        Status.UNDECIDED: "undecided: for one class at least no vector was found that gives its "
+        "samples positive margins and is inactive on the others; that there is none is not proved. "
+        "`is_separable` tells whether one hyperplane separates the classes"
+    }
+    RECORD = ("excess", "n_samples")
 
     w_plus: Floats
     w_minus: Floats
@@ -78,14 +70,10 @@ class ConePair(Result):
     status: Status
     tol: float
 
-    def __post_init__(self) -> None:
-        for array in (self.w_plus, self.w_minus, self.multipliers):
-            array.flags.writeable = False
-
-    @property
-    def objective(self) -> float:
-        """`||w_plus|| + ||w_minus||`: `1/2 ||theta||^2` of a network of these two neurons."""
-        return self.certificate.objective
+    objective = proved(
+        "objective",
+        "`||w_plus|| + ||w_minus||`: `1/2 ||theta||^2` of a network of these two neurons.",
+    )
 
     @property
     def excess(self) -> float:
@@ -97,8 +85,10 @@ class ConePair(Result):
         own, other = self.multipliers.max(axis=0), self.multipliers.min(axis=0)
         return float(np.maximum(np.max(-other - own) / np.max(own), 0.0)) + 0.0
 
-    def _summary(self) -> dict[str, Any]:
-        return {"excess": self.excess, "n_samples": int(self.multipliers.shape[1])}
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return int(self.multipliers.shape[1])
 
 
 class _Solved(NamedTuple):

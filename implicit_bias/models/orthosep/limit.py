@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from ..._doors import door, result
+from ..._doors import door
 from ..._solve import (
     ArrayLike,
     Certificate,
@@ -67,8 +67,7 @@ def ramp(z: DenseArray, slope: float) -> DenseArray:
     return rising + slope * xp.clip(z, max=0.0) if slope else rising
 
 
-@dataclass(frozen=True, repr=False)
-class OneSidedSolution(Result):
+class OneSidedSolution(Result, eq=True):
     """The solved program of one class.
 
         minimise ||w||   s.t.   <w, x_i> >= 1  for every i with y_i = label
@@ -89,7 +88,7 @@ class OneSidedSolution(Result):
         Iterations of the solver and wall-clock time.
     """
 
-    ADVICE: ClassVar = Solution.ADVICE
+    ADVICE = Solution.ADVICE
 
     label: int
     n_samples: int
@@ -101,8 +100,6 @@ class OneSidedSolution(Result):
     seconds: float
 
 
-@result()
-@dataclass(frozen=True, eq=False, repr=False)
 class OrthosepLimit(Limit):
     """Max-margin vectors of both classes and the function that a ReLU network converges to.
 
@@ -134,7 +131,7 @@ class OrthosepLimit(Limit):
     FORMULATION: ClassVar[str] = "models.orthosep.formulation:OrthogonallySeparable"
 
     classes: tuple[OneSidedSolution, ...] = ()
-    slope: float = 0.0
+    slope: float = field(default=0.0, kw_only=True)
 
     @property
     def w_plus(self) -> DenseArray:
@@ -241,9 +238,7 @@ class OrthosepLimit(Limit):
         safe = xp.where(roots > 0, roots, xp.ones_like(roots))
         return signs[:, None] * self.zeta / safe[:, None], signs * roots
 
-    def _summary(self) -> dict[str, Any]:
-        return super()._summary() | {
-            "classes": [asdict(part) | {"status": part.status.name} for part in self.classes],
-            "supports_span": self.supports_span,
-            **({"slope": self.slope} if self.slope else {}),
-        }
+    def to_dict(self) -> dict[str, Any]:
+        """Return its record, with those of the classes."""
+        classes = [asdict(part) | {"status": part.status.name} for part in self.classes]
+        return super().to_dict() | {"classes": classes, "supports_span": self.supports_span}
