@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from .._solve import HingeSolution, Status, solve_hinge
 from ..data.arrays import Floats
 from .problem import Flags, ReLUProblem, Units, merged
 
-__all__ = ["Budget", "Descent", "descend", "kinks_of", "live_units"]
+__all__ = ["Descent", "Guess", "Programs", "descend", "has_network", "kinks_of", "live_units"]
 
 # Multipliers (n,) and shares (n, H).
 Guess = tuple[Floats, Floats]
@@ -25,42 +25,51 @@ SUPPORT = 1e-9
 STILL = 1e-9
 
 
-@dataclass
-class Budget:
-    """Programs and seconds that a search may still take.
+@dataclass(eq=False)
+class Programs:
+    """Convex programs of a problem, as many and for as long as a search may solve them.
 
     Attributes
     ----------
-    programs : int
-        Left.
-    ends : float
-        Moment of `time.perf_counter` at which it ends.
-    solves : int
-        Group lassos so far.
+    problem : ReLUProblem
+    tol : float
+        Relative gap of each.
+    max_programs : int
+    max_seconds : float or None
+        From the beginning on; None is no limit.
+    max_patterns : int
+        Gate patterns that the bound of all widths may look at.
+    begun : float
+        Moment of `time.perf_counter`.
+    taken, solves : int
+        Programs and group lassos so far.
     """
 
-    programs: int
-    ends: float = math.inf
+    problem: ReLUProblem
+    tol: float
+    max_programs: int
+    max_seconds: float | None
+    max_patterns: int
+    begun: float = field(default_factory=time.perf_counter)
+    taken: int = 0
     solves: int = 0
 
-    @classmethod
-    def within(cls, programs: int, seconds: float | None) -> Budget:
-        """Begin with so many programs, and seconds from now on; None is no limit."""
-        return cls(programs, math.inf if seconds is None else time.perf_counter() + seconds)
+    @property
+    def seconds(self) -> float:
+        """Seconds so far."""
+        return time.perf_counter() - self.begun
 
     @property
     def spent(self) -> bool:
         """True if no further program may begin."""
-        return self.programs <= 0 or time.perf_counter() >= self.ends
+        return self.taken >= self.max_programs or self.seconds >= (self.max_seconds or math.inf)
 
-    def solve(
-        self, problem: ReLUProblem, units: Units, tol: float, guess: Guess | None = None
-    ) -> HingeSolution:
+    def solve(self, units: Units, guess: Guess | None = None) -> HingeSolution:
         """Solve the program on the units' gates, from multipliers and shares if there are any."""
-        self.programs -= 1
-        seconds = max(self.ends - time.perf_counter(), 1e-9)
-        program = problem.program(units)
-        solution = solve_hinge(program, units.u, guess=guess, tol=tol, max_seconds=seconds)
+        self.taken += 1
+        left = max((self.max_seconds or math.inf) - self.seconds, 1e-9)
+        program = self.problem.program(units)
+        solution = solve_hinge(program, units.u, guess=guess, tol=self.tol, max_seconds=left)
         self.solves += solution.solves
         return solution
 
@@ -82,40 +91,33 @@ class Descent:
     solution: HingeSolution
     values: tuple[float, ...]
 
-    @property
-    def found(self) -> bool:
-        """True if there is a network."""
-        return self.solution.status in (Status.SOLVED, Status.INACCURATE)
 
-    @property
-    def value(self) -> float:
-        """Value of the network; infinite where there is none."""
-        return self.values[-1] if self.values else math.inf
+def has_network(solution: HingeSolution) -> bool:
+    """Return whether a solution has a network, proved or not."""
+    return solution.status in (Status.SOLVED, Status.INACCURATE)
 
 
-def descend(
-    problem: ReLUProblem, units: Units, budget: Budget, tol: float, guess: Guess | None = None
-) -> Descent:
+def descend(programs: Programs, units: Units, guess: Guess | None = None) -> Descent:
     """Solve the program on the units' gates, take the gates of its solution, and so on.
 
     It ends where the gates stay or the value no longer falls. Gates have finitely many values and
     each is left for a strictly smaller value, so it ends by itself. `guess` has multipliers and
     shares near those of the first program.
     """
-    values: list[float] = []
+    problem, values = programs.problem, tuple[float, ...]()
     while True:
         n_before, units = len(units.u), merged(problem, units)
-        solution = budget.solve(problem, units, tol, guess if len(units.u) == n_before else None)
-        if solution.status not in (Status.SOLVED, Status.INACCURATE):
-            return Descent(units, solution, tuple(values))
+        solution = programs.solve(units, guess if len(units.u) == n_before else None)
+        if not has_network(solution):
+            return Descent(units, solution, values)
         solved = replace(units, u=solution.u)
         before = values[-1] if values else math.inf
-        values.append(min(problem.value(solved.u, solved.signs), before))
+        values += (min(problem.value(solved.u, solved.signs), before),)
         gates = _next_gates(problem, solved, solution)
         fell = before - values[-1] > STILL * values[-1]
         stays = bool(np.all(gates == solved.gates))
-        if stays or not fell or budget.spent:
-            return Descent(solved, solution, tuple(values))
+        if stays or not fell or programs.spent:
+            return Descent(solved, solution, values)
         units, guess = replace(solved, gates=gates), (solution.multipliers, solution.shares)
 
 

@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike
 from .._doors import door
 from .._kinds import count, positive
 from .._solve import Status, require_fraction, require_tolerance
-from ..data.arrays import Floats
 from .bound import MAX_PATTERNS
-from .descent import Budget
+from .descent import Programs
 from .limit import ReLULocalLimit, network_units
 from .problem import ReLUProblem, Units
-from .search import Found, as_limit, failed, seek
+from .search import Found, as_limit, failed, seek, units_at
 
 if TYPE_CHECKING:
     import torch
@@ -101,9 +100,10 @@ def solve_relu_minnorm(
     """
     require_tolerance(tol)
     require_fraction("slope", slope)
-    started = time.perf_counter()
+    begun = time.perf_counter()
     problem = ReLUProblem.checked(X, y, slope)
-    budget = Budget.within(max_programs, max_seconds)
+    # Half of the tolerance for the local gap, as the bound of all widths comes on top.
+    programs = Programs(problem, tol / 2, max_programs, max_seconds, max_patterns, begun)
     start_value = math.inf
     clash = _on_one_ray(problem)
     if clash:
@@ -117,38 +117,25 @@ def solve_relu_minnorm(
                 f"`start` must take the {problem.inputs.shape[1]} columns of `X`, got a network of "
                 f"{u.shape[1]}"
             )
-        u = u @ problem.basis.T
-        live = np.any(u != 0, axis=1)
-        start_value = problem.value(u, signs)
-        units = Units(u, signs, problem.X @ u.T > 0).take(live)
-        found = _sought(problem, units, budget, tol, max_patterns)
+        units = units_at(problem, u, signs)
+        start_value = problem.value(units.u, units.signs)
+        found = seek(programs, units, math.inf, math.inf)
     else:
-        found = _from_random(problem, budget, tol, max_patterns, random_state)
-    return as_limit(
-        problem, found, start_value, tol=tol, solves=budget.solves,
-        programs=max_programs - budget.programs, seconds=time.perf_counter() - started,
-    )  # fmt: skip
+        found = _from_random(programs, random_state)
+    return as_limit(programs, found, start_value, tol)
 
 
-def _sought(
-    problem: ReLUProblem, units: Units, budget: Budget, tol: float, max_patterns: int
-) -> Found:
-    # Half of the tolerance for the local gap, as the bound of all widths comes on top.
-    return seek(problem, units, budget, tol / 2, math.inf, math.inf, max_patterns)
-
-
-def _from_random(
-    problem: ReLUProblem, budget: Budget, tol: float, max_patterns: int, random_state: int
-) -> Found:
+def _from_random(programs: Programs, random_state: int) -> Found:
     """Begin with random gates, twice as many where those are too few to separate the data."""
-    rng = np.random.default_rng(random_state)
+    problem, rng = programs.problem, np.random.default_rng(random_state)
     found = failed(problem, (), "no program was allowed")
     for doubling in range(_DOUBLINGS):
         u = rng.normal(size=(_FIRST * 2**doubling, problem.X.shape[1]))
         u = np.concatenate([u, u])
         signs = np.repeat([1.0, -1.0], len(u) // 2)
-        found = _sought(problem, Units(u, signs, problem.X @ u.T > 0), budget, tol, max_patterns)
-        if found.status is not Status.FAILED or budget.spent:
+        units = Units(u, signs, problem.X @ u.T > 0)
+        found = seek(programs, units, math.inf, math.inf)
+        if found.status is not Status.FAILED or programs.spent:
             break
     return found
 
@@ -158,7 +145,7 @@ def _on_one_ray(problem: ReLUProblem) -> str:
     zero = np.flatnonzero(problem.sizes == 0)
     if len(zero):
         return f"sample {zero[0]} is 0, and so is every score of it"
-    unit: Floats = problem.X / problem.sizes[:, None]
+    unit = problem.X / problem.sizes[:, None]
     cosines = unit[problem.y > 0] @ unit[problem.y < 0].T
     if not cosines.size or not cosines.max() > _RAY:
         return ""

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from .._doors import door
 from .._kinds import count, positive
 from .._solve import (
+    HingeCertificate,
     HingeProgram,
     HingeSolution,
     Status,
@@ -21,7 +22,7 @@ from .._solve import (
 )
 from ..data.arrays import Floats
 from .bound import TooManyPatterns, largest_dual
-from .descent import SUPPORT, Budget, Descent, Guess, descend, kinks_of, live_units
+from .descent import SUPPORT, Descent, Guess, Programs, descend, has_network, kinks_of, live_units
 from .directions import Direction, best_directions
 from .kinks import split_units, too_many_kinks
 from .limit import ReLUCertificate, ReLULocalLimit, degrees, network_units, no_certificate
@@ -30,7 +31,7 @@ from .problem import Flags, ReLUProblem, Units
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Found", "as_limit", "failed", "relu_local_limit", "seek"]
+__all__ = ["Found", "as_limit", "failed", "relu_local_limit", "seek", "units_at"]
 
 # Gate patterns that a global bound may look at: a few seconds.
 _PATTERNS = 2**18
@@ -141,7 +142,7 @@ def relu_local_limit(
     ('GLOBAL_OPTIMUM', 2.530989, 1.5)
     """
     require_tolerance(tol)
-    started = time.perf_counter()
+    begun = time.perf_counter()
     u, signs, slope = network_units(network)
     problem = ReLUProblem.checked(X, y, slope)
     if u.shape[1] != problem.inputs.shape[1]:
@@ -149,18 +150,18 @@ def relu_local_limit(
             f"`X` must have {u.shape[1]} columns, those of the network, got "
             f"{problem.inputs.shape[1]}"
         )
-    u = u @ problem.basis.T
-    units = Units(u, signs, problem.X @ u.T > 0)
-    budget = Budget.within(max_programs, max_seconds)
-    live = np.any(u != 0, axis=1)
-    start_value = problem.value(u, signs)
-    if not live.any():
+    units = units_at(problem, u, signs)
+    if not len(units.u):
         raise ValueError("`network` is 0 on every input: no unit has weights of both layers")
-    found = seek(problem, units.take(live), budget, tol, births, len(u), max_patterns)
-    return as_limit(
-        problem, found, start_value, tol=tol, solves=budget.solves,
-        programs=max_programs - budget.programs, seconds=time.perf_counter() - started,
-    )  # fmt: skip
+    programs = Programs(problem, tol, max_programs, max_seconds, max_patterns, begun)
+    start_value = problem.value(units.u, units.signs)
+    return as_limit(programs, seek(programs, units, births, len(u)), start_value, tol)
+
+
+def units_at(problem: ReLUProblem, u: Floats, signs: Floats) -> Units:
+    """Return the units that are not 0 on the inputs, of weights (H, D), with their own gates."""
+    u = u @ problem.basis.T
+    return Units(u, signs, problem.X @ u.T > 0).take(np.any(u != 0, axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,168 +204,148 @@ class Found:
     births: int = 0
 
 
-def seek(
-    problem: ReLUProblem,
-    units: Units,
-    budget: Budget,
-    tol: float,
-    births: float,
-    width: float,
-    max_patterns: int,
-) -> Found:
+def seek(programs: Programs, units: Units, births: float, width: float) -> Found:
     """Descend, split units at kinks, let units be born if they may be, and judge what was found.
 
     Parameters
     ----------
+    programs : Programs
+    units : Units
     births, width : float
         Units that may be added, and that there may be in all; infinity for no limit.
     """
-    found, born = _settled(problem, units, budget, tol, ()), 0
+    best, born = _settled(programs, units, ()), 0
     while True:
-        if found.status is Status.FAILED:
-            return replace(found, births=born)
-        spare = width - len(found.units.u)
-        directions, ratio = _directions(problem, found)
+        if best.status is Status.FAILED:
+            return replace(best, births=born)
+        spare = width - len(best.units.u)
+        directions, ratio = _directions(programs.problem, best)
         # Multipliers that are not unique may ask for units that do not help: the value tells.
-        helpful = [d for d in directions if d.dual > directions[0].dual / ratio * (1 + tol)]
-        if not helpful and min(spare, births - born) >= 1 and not budget.spent:
-            found, missed = _with_global_bound(problem, found, max_patterns)
+        enough = directions[0].dual / ratio * (1 + programs.tol)
+        helpful = [d for d in directions if d.dual > enough]
+        if not helpful and min(spare, births - born) >= 1 and not programs.spent:
+            best, missed = _with_global_bound(programs, best)
             helpful = [missed] if missed is not None else []
         room = int(min(spare, births - born, _AT_ONCE, len(helpful)))
-        if room < 1 or budget.spent or found.status is not Status.LIVE_OPTIMUM:
+        if room < 1 or programs.spent or best.status is not Status.LIVE_OPTIMUM:
             break
-        units = _with_births(problem, found.units, helpful[:room])
-        near = _near(problem, found, units)
-        following = _settled(problem, units, budget, tol, found.values, near)
-        fell = found.certificate.objective - following.certificate.objective
-        if not fell > _FELL * found.certificate.objective:
+        units = _with_births(programs.problem, best.units, helpful[:room])
+        near = _near(programs.problem, best, units)
+        following = _settled(programs, units, best.values, near)
+        fell = best.certificate.objective - following.certificate.objective
+        if not fell > _FELL * best.certificate.objective:
             break
-        found, born = following, born + room
-    return _judged(problem, found, budget, tol, width, born, directions, ratio, max_patterns)
+        best, born = following, born + room
+    left = width - len(best.units.u)
+    n_spare = int(left) if math.isfinite(left) else 0
+    best = replace(best, n_spare=n_spare, escape=directions[0], escape_ratio=ratio, births=born)
+    return _judged(programs, best, left)
 
 
 def _settled(
-    problem: ReLUProblem,
-    units: Units,
-    budget: Budget,
-    tol: float,
-    values: tuple[float, ...],
-    guess: Guess | None = None,
+    programs: Programs, units: Units, values: tuple[float, ...], guess: Guess | None = None
 ) -> Found:
     """Descend until neither gates nor the sides of kinks give a lower value.
 
     The status is LIVE_OPTIMUM where that is proved, STATIONARY or FAILED.
     """
     while True:
-        reached = descend(problem, units, budget, tol, guess)
+        reached = descend(programs, units, guess)
         values += reached.values
-        if not reached.found:
-            return failed(problem, values, _why_not(reached.solution, budget))
-        found = _without_dead(problem, reached, values, budget, tol)
-        split, copies = _split(problem, found, budget, tol)
+        if not has_network(reached.solution):
+            return failed(programs.problem, values, _why_not(reached.solution, programs))
+        split, copies = _split(programs, _without_dead(programs, reached, values))
         if copies is None:
             return split
         units, guess = copies, None
 
 
-def _split(
-    problem: ReLUProblem, found: Found, budget: Budget, tol: float
-) -> tuple[Found, Units | None]:
+def _split(programs: Programs, best: Found) -> tuple[Found, Units | None]:
     """Decide over all sides of the helping kinks at samples with a multiplier.
 
     Returns the units with the proof of all sides, or copies of them with a lower value. The
     multipliers of more cones may have further samples, and so further kinks.
     """
-    kinks, _ = kinks_of(problem, found.units, found.lam)
+    problem, open_ = programs.problem, replace(best, status=Status.STATIONARY)
+    kinks, _ = kinks_of(problem, best.units, best.lam)
     if not kinks.any():
-        return found, None
-    open_ = replace(found, status=Status.STATIONARY)
+        return best, None
     while True:
         if too_many_kinks(kinks):
             most = int(kinks.sum(axis=0).max())
             why = f"a unit has its kink at {most} samples of its own label that have a multiplier"
             return replace(open_, reason=why), None
-        if budget.spent:
+        if programs.spent:
             return replace(open_, reason="no program was left for kinks"), None
-        copies = split_units(found.units, kinks)
-        solution = budget.solve(problem, copies, tol)
-        if solution.status not in (Status.SOLVED, Status.INACCURATE):
+        copies = split_units(best.units, kinks)
+        solution = programs.solve(copies)
+        if not has_network(solution):
             why = "the program over all sides of the kinks was not solved"
             return replace(open_, reason=why), None
         value = problem.value(solution.u, copies.signs)
-        if value < found.certificate.objective * (1 - tol):
-            return found, replace(copies, u=solution.u)
-        proved = replace(_bounded(problem, found, copies, solution, tol), split=kinks)
+        if value < best.certificate.objective * (1 - programs.tol):
+            return best, replace(copies, u=solution.u)
+        proved = replace(_bounded(programs, best, copies, solution), split=kinks)
         further, _ = kinks_of(problem, proved.units, proved.lam)
         if not np.any(further & ~kinks):
             return proved, None
         kinks = kinks | further
 
 
-def _without_dead(
-    problem: ReLUProblem, reached: Descent, values: tuple[float, ...], budget: Budget, tol: float
-) -> Found:
+def _without_dead(programs: Programs, reached: Descent, values: tuple[float, ...]) -> Found:
     """Live units of a descent, with the proof of their cones.
 
     Where those that are left out had as much as a small share of the norms, the program of the
     others is solved again.
     """
-    found = _certified(problem, reached.units, reached.solution, values, tol)
-    rose = found.certificate.objective / reached.solution.certificate.objective - 1
-    if not rose > tol / 10 or budget.spent:
-        return found
-    solution = budget.solve(problem, found.cones, tol)
-    if solution.status not in (Status.SOLVED, Status.INACCURATE):
-        return found
-    again = _certified(problem, replace(found.cones, u=solution.u), solution, values, tol)
-    better = again.certificate.objective < found.certificate.objective
-    return again if better else found
+    best = _certified(programs, reached.units, reached.solution, values)
+    rose = best.certificate.objective / reached.solution.certificate.objective - 1
+    if not rose > programs.tol / 10 or programs.spent:
+        return best
+    solution = programs.solve(best.cones)
+    if not has_network(solution):
+        return best
+    again = _certified(programs, replace(best.cones, u=solution.u), solution, values)
+    better = again.certificate.objective < best.certificate.objective
+    return again if better else best
 
 
 def _certified(
-    problem: ReLUProblem,
-    units: Units,
-    solution: HingeSolution,
-    values: tuple[float, ...],
-    tol: float,
+    programs: Programs, units: Units, solution: HingeSolution, values: tuple[float, ...]
 ) -> Found:
     """Live units of a solution, parallel ones joined, with the proof of their cones."""
-    lam = _cleaned(solution.multipliers)
+    problem, lam = programs.problem, _cleaned(solution.multipliers)
     blocks = problem.program(units).blocks(lam, solution.shares)
     live = live_units(solution, units.norms, blocks)
     cones, shares = units.take(live), solution.shares[:, live]
-    joined = _joined(problem, cones)
-    n_units = len(joined.u)
-    found = Found(
+    joined = _joined(cones)
+    best = Found(
         units=joined,
         cones=cones,
         lam=lam,
         shares=shares,
         certificate=no_certificate(),
-        split=np.zeros((len(problem.y), n_units), dtype=bool),
+        split=np.zeros((len(problem.y), len(joined.u)), dtype=bool),
         values=values,
         status=Status.LIVE_OPTIMUM,
     )
-    return _bounded(problem, found, cones, None, tol)
+    return _bounded(programs, best, cones)
 
 
 def _bounded(
-    problem: ReLUProblem, found: Found, cones: Units, solution: HingeSolution | None, tol: float
+    programs: Programs, best: Found, cones: Units, solution: HingeSolution | None = None
 ) -> Found:
     """The same units with the bound of these cones, by the multipliers of a solution of them."""
-    lam = found.lam if solution is None else _cleaned(solution.multipliers)
-    shares = found.shares if solution is None else solution.shares
-    above = certify_hinge(
-        _in_inputs(problem, found.units), found.units.u @ problem.basis, lam, _halves(found.units)
-    )
-    below = certify_hinge(_in_inputs(problem, cones), cones.u @ problem.basis, lam, shares)
-    value, bound = above.objective, below.dual_objective
+    problem, lam, shares = programs.problem, best.lam, best.shares
+    if solution is not None:
+        lam, shares = _cleaned(solution.multipliers), solution.shares
+    above = _proof(problem, best.units, lam, np.full(best.units.gates.shape, 0.5))
+    value, bound = above.objective, _proof(problem, cones, lam, shares).dual_objective
     gap = max(value / bound - 1, 0.0) if bound > 0 else math.inf
-    scaled = replace(found.units, u=found.units.u / above.smallest_margin)
-    ok = gap <= tol
+    ok = gap <= programs.tol
     return replace(
-        found,
-        units=scaled,
+        best,
+        units=replace(best.units, u=best.units.u / above.smallest_margin),
         cones=cones,
         lam=lam,
         shares=shares,
@@ -374,14 +355,11 @@ def _bounded(
     )
 
 
-def _in_inputs(problem: ReLUProblem, units: Units) -> HingeProgram:
-    """The program on the inputs as they were given, which the proof is about."""
+def _proof(problem: ReLUProblem, units: Units, lam: Floats, shares: Floats) -> HingeCertificate:
+    """Bounds of the program on the inputs as they were given, which the proof is about."""
     reduced = problem.program(units)
-    return HingeProgram(problem.inputs, reduced.linear, reduced.hinges)
-
-
-def _halves(units: Units) -> Floats:
-    return np.full(units.gates.shape, 0.5)
+    program = HingeProgram(problem.inputs, reduced.linear, reduced.hinges)
+    return certify_hinge(program, units.u @ problem.basis, lam, shares)
 
 
 def _cleaned(lam: Floats) -> Floats:
@@ -389,7 +367,7 @@ def _cleaned(lam: Floats) -> Floats:
     return np.where(lam > SUPPORT * np.max(lam), lam, 0.0)
 
 
-def _joined(problem: ReLUProblem, units: Units) -> Units:
+def _joined(units: Units) -> Units:
     """Units with parallel ones of one sign as one."""
     order = np.argsort(-units.norms)
     directions = units.u / units.norms[:, None]
@@ -407,14 +385,14 @@ def _joined(problem: ReLUProblem, units: Units) -> Units:
     return replace(units, u=u).take(np.sort(np.array(kept)))
 
 
-def _directions(problem: ReLUProblem, found: Found) -> tuple[list[Direction], float]:
+def _directions(problem: ReLUProblem, best: Found) -> tuple[list[Direction], float]:
     """Best directions of the dual function, and the best over its value at the units."""
-    own = found.units.u / found.units.norms[:, None]
-    directions = best_directions(problem, found.lam, own)
-    largest = float(found.lam.sum()) / found.certificate.dual_objective
+    own = best.units.u / best.units.norms[:, None]
+    directions = best_directions(problem, best.lam, own)
+    largest = float(best.lam.sum()) / best.certificate.dual_objective
     ratio = directions[0].dual / largest
     # Units begin at their own directions, where it is the largest norm up to the gap.
-    assert ratio > 1 - max(1e-6, 10 * found.certificate.gap), ratio
+    assert ratio > 1 - max(1e-6, 10 * best.certificate.gap), ratio
     return directions, ratio
 
 
@@ -429,78 +407,67 @@ def _with_births(problem: ReLUProblem, units: Units, directions: list[Direction]
     return units.joined(born)
 
 
-def _near(problem: ReLUProblem, found: Found, units: Units) -> Guess | None:
+def _near(problem: ReLUProblem, best: Found, units: Units) -> Guess | None:
     """Multipliers and shares of what was found, for these units and others behind them.
 
     None where its cones are not those of its units alone.
     """
-    n_units = len(found.units.u)
-    if found.split.any() or len(found.cones.u) != n_units:
+    n_units = len(best.units.u)
+    if best.split.any() or len(best.cones.u) != n_units:
         return None
     born = (problem.X @ units.u[n_units:].T > 0).astype(float)
-    return found.lam, np.concatenate([found.shares, born], axis=1)
+    return best.lam, np.concatenate([best.shares, born], axis=1)
 
 
-def _judged(
-    problem: ReLUProblem,
-    found: Found,
-    budget: Budget,
-    tol: float,
-    width: float,
-    born: int,
-    directions: list[Direction],
-    ratio: float,
-    max_patterns: int,
-) -> Found:
-    """The verdict on units that are optimal in their cones."""
-    left = width - len(found.units.u)
-    n_spare = int(left) if math.isfinite(left) else 0
-    best = directions[0]
-    found = replace(found, n_spare=n_spare, escape=best, escape_ratio=ratio, births=born)
-    if ratio <= 1 + tol:
-        found, _ = _with_global_bound(problem, found, max_patterns)
-        if found.certificate.global_gap <= tol:
-            return replace(found, status=Status.GLOBAL_OPTIMUM, reason="")
-    if found.status is not Status.LIVE_OPTIMUM:
-        return found
+def _judged(programs: Programs, best: Found, left: float) -> Found:
+    """The verdict on units that are optimal in their cones, with so many left."""
+    if best.escape_ratio <= 1 + programs.tol:
+        best, _ = _with_global_bound(programs, best)
+        if best.certificate.global_gap <= programs.tol:
+            return replace(best, status=Status.GLOBAL_OPTIMUM, reason="")
+    if best.status is not Status.LIVE_OPTIMUM:
+        return best
     if left <= 0:
-        return replace(found, status=Status.LOCAL_OPTIMUM)
+        return replace(best, status=Status.LOCAL_OPTIMUM)
     spare = "units may be added"
-    if n_spare:
-        spare = f"{n_spare} of the units {'is' if n_spare == 1 else 'are'} to spare"
-    if ratio <= 1 + tol:
-        why = f"{spare}, and no direction was found in which one helps; that is not proved"
-        return replace(found, reason=f"{why}{': ' * bool(found.reason)}{found.reason}")
-    return _tried(problem, found, budget, tol, spare, max_patterns)
+    if best.n_spare:
+        spare = f"{best.n_spare} of the units {'is' if best.n_spare == 1 else 'are'} to spare"
+    if best.escape_ratio <= 1 + programs.tol:
+        return _not_proved(best, spare)
+    return _tried(programs, best, spare)
 
 
-def _tried(
-    problem: ReLUProblem, found: Found, budget: Budget, tol: float, spare: str, max_patterns: int
-) -> Found:
+def _not_proved(best: Found, spare: str) -> Found:
+    why = f"{spare}, and no direction was found in which one helps; that is not proved"
+    return replace(best, reason=f"{why}{': ' * bool(best.reason)}{best.reason}")
+
+
+def _tried(programs: Programs, best: Found, spare: str) -> Found:
     """The verdict where the multipliers ask for a unit: whether one helps, or others prove none.
 
     Multipliers need not be unique. The program with a cone more either has a lower value, or
     multipliers that do not ask for that unit.
     """
-    assert found.escape is not None
-    more, kinks = [found.escape], found.split
+    assert best.escape is not None
+    problem, tol = programs.problem, programs.tol
+    more, kinks = [best.escape], best.split
     for _ in range(_TRIALS):
-        if budget.spent:
-            return replace(found, reason=f"{spare}, and no program was left to try one")
+        if programs.spent:
+            return replace(best, reason=f"{spare}, and no program was left to try one")
         if too_many_kinks(kinks):
             break
-        cones = _with_births(problem, split_units(found.units, kinks), more)
-        solution = budget.solve(problem, cones, tol, _near(problem, found, cones))
+        cones = _with_births(problem, split_units(best.units, kinks), more)
+        solution = programs.solve(cones, _near(problem, best, cones))
         lower = solution.certificate.objective
-        if lower < found.certificate.objective * (1 - tol):
+        if lower < best.certificate.objective * (1 - tol):
             why = (
                 f"{spare}: a dead one of another direction lowers the value, to "
                 f"{lower:.8g} at once, so that the whole network is at a saddle"
             )
-            return replace(found, reason=why)
-        if solution.status not in (Status.SOLVED, Status.INACCURATE):
+            return replace(best, reason=why)
+        if not has_network(solution):
             break
-        following = _bounded(problem, found, cones, solution, tol)
+        following = _bounded(programs, best, cones, solution)
         if following.status is Status.FAILED:
             break
         further, _ = kinks_of(problem, following.units, following.lam)
@@ -508,44 +475,41 @@ def _tried(
             kinks = kinks | further
             continue
         directions, ratio = _directions(problem, following)
-        found = replace(following, split=kinks, escape=directions[0], escape_ratio=ratio)
+        best = replace(following, split=kinks, escape=directions[0], escape_ratio=ratio)
         if ratio <= 1 + tol:
-            found, _ = _with_global_bound(problem, found, max_patterns)
-            if found.certificate.global_gap <= tol:
-                return replace(found, status=Status.GLOBAL_OPTIMUM, reason="")
-            why = f"{spare}, and no direction was found in which one helps; that is not proved"
-            return replace(found, reason=f"{why}{': ' * bool(found.reason)}{found.reason}")
+            best, _ = _with_global_bound(programs, best)
+            if best.certificate.global_gap <= tol:
+                return replace(best, status=Status.GLOBAL_OPTIMUM, reason="")
+            return _not_proved(best, spare)
         more = [*more, directions[0]]
     why = f"{spare}, and one along `escape` does not lower the value, as multipliers are not unique"
-    return replace(found, reason=why)
+    return replace(best, reason=why)
 
 
-def _with_global_bound(
-    problem: ReLUProblem, found: Found, max_patterns: int
-) -> tuple[Found, Direction | None]:
+def _with_global_bound(programs: Programs, best: Found) -> tuple[Found, Direction | None]:
     """The lower bound of all widths, and a direction that helps where the search missed it."""
-    if found.certificate.lower_bound > 0:
-        return found, None
-    own = found.units.u / found.units.norms[:, None]
+    if best.certificate.lower_bound > 0:
+        return best, None
+    own = best.units.u / best.units.norms[:, None]
     try:
-        largest = largest_dual(problem, found.lam, own, max_patterns=max_patterns)
+        largest = largest_dual(programs.problem, best.lam, own, max_patterns=programs.max_patterns)
     except TooManyPatterns as many:
-        return replace(found, reason=str(many)), None
-    total = float(found.lam.sum())
-    lower = total / largest.bound * (1 - len(found.lam) * 2.0**-52)
+        return replace(best, reason=str(many)), None
+    total = float(best.lam.sum())
+    lower = total / largest.bound * (1 - len(best.lam) * 2.0**-52)
     # A bound above the value would be rounding alone.
-    gap = max(found.certificate.objective / lower - 1, 0.0)
-    certificate = replace(found.certificate, lower_bound=lower, global_gap=gap)
-    helps = largest.direction.dual > total / found.certificate.dual_objective * (1 + _MISSED)
-    return replace(found, certificate=certificate), largest.direction if helps else None
+    gap = max(best.certificate.objective / lower - 1, 0.0)
+    certificate = replace(best.certificate, lower_bound=lower, global_gap=gap)
+    helps = largest.direction.dual > total / best.certificate.dual_objective * (1 + _MISSED)
+    return replace(best, certificate=certificate), largest.direction if helps else None
 
 
-def _why_not(solution: HingeSolution, budget: Budget) -> str:
+def _why_not(solution: HingeSolution, programs: Programs) -> str:
     if solution.status is Status.NOT_SEPARABLE:
         return "no network with these helping gates separates the data"
     return (
         "`max_seconds` ended before the first program"
-        if budget.spent
+        if programs.spent
         else ("the solver found nothing")
     )
 
@@ -561,17 +525,9 @@ def failed(problem: ReLUProblem, values: tuple[float, ...], why: str) -> Found:
     )  # fmt: skip
 
 
-def as_limit(
-    problem: ReLUProblem,
-    found: Found,
-    start_value: float,
-    *,
-    tol: float,
-    programs: int,
-    solves: int,
-    seconds: float,
-) -> ReLULocalLimit:
+def as_limit(programs: Programs, found: Found, start_value: float, tol: float) -> ReLULocalLimit:
     """Return the result of a search in the coordinates of the inputs."""
+    problem = programs.problem
     support = found.lam > 0
     u, units = found.units.u @ problem.basis, found.units
     helping, opposing = kinks_of(problem, units, found.lam) if len(u) else (found.split,) * 2
@@ -603,10 +559,10 @@ def as_limit(
         ),
         scores=problem.y * problem.margins(units.u, units.signs),
         slope=problem.slope,
-        programs=programs,
-        solves=solves,
+        programs=programs.taken,
+        solves=programs.solves,
         tol=tol,
-        seconds=seconds,
+        seconds=programs.seconds,
     )
     if limit.status in (Status.LOCAL_OPTIMUM, Status.LIVE_OPTIMUM) and not limit.in_own_cones:
         why = "a unit is outside its cones, by rounding at a kink"
