@@ -38,7 +38,7 @@ __all__ = [
     "running",
 ]
 
-NameT = TypeVar("NameT", bound="ModelName")
+ModelT = TypeVar("ModelT", bound="ModelName")
 
 USER_DATA = ("X", "y", "X_val", "y_val", "gating")
 
@@ -70,14 +70,14 @@ class NotSaved(OSError):
 @naming_extras()
 @door(model=check_of("str")[0], options=anything)
 def run(
-    model: NameT,
+    model: ModelT,
     *,
     progress: bool | ProgressCallback | Progress = False,
     save: str | os.PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
     **options: Unpack[TellingOptions[ClassesT, NetworkT, RegimeT]],  # type: ignore[misc]
-) -> Report[NameT, ClassesT, NetworkT, RegimeT]:
+) -> Report[ModelT, ClassesT, NetworkT, RegimeT]:
     """Predict the limit of a network, train one, and compare them, as ``compare --model`` does.
 
     Parameters
@@ -131,7 +131,7 @@ def run(
     with running(
         model, options, progress=shown, save=save, resume=resume, overwrite=overwrite
     ) as report:
-        return cast("Report[NameT, ClassesT, NetworkT, RegimeT]", report)
+        return cast("Report[ModelT, ClassesT, NetworkT, RegimeT]", report)
 
 
 @contextmanager

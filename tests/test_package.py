@@ -440,9 +440,19 @@ def test_the_version_is_the_installed_one() -> None:
     assert installed == implicit_bias.__version__
 
 
-def test_typing_marks_are_there() -> None:
-    for package in ("implicit_bias", "solvers"):
-        assert (ROOT / package / "py.typed").is_file()
+def test_what_is_built_has_every_file_of_the_checkout_and_what_type_checkers_read(built) -> None:
+    def files(root: Path) -> set[str]:
+        return {
+            path.relative_to(root).as_posix()
+            for package in ("implicit_bias", "solvers")
+            for path in (root / package).rglob("*")
+            if path.is_file() and path.suffix != ".pyc"
+        }
+
+    told = "implicit_bias/_typed_models.pyi"
+    assert files(built) == files(ROOT) | {told}
+    assert {"implicit_bias/py.typed", "solvers/py.typed"} <= files(built)
+    assert "class GridOptions" in (built / told).read_text(encoding="utf-8")
 
 
 def readme() -> str:

@@ -16,3 +16,4 @@ from .measured import stacked as stacked
 from .table import MEASURED as MEASURED
 from .table import TABLE as TABLE
 from .table import lines as lines
+from .table import read_quantities as read_quantities

@@ -5,13 +5,18 @@ from __future__ import annotations
 import ast
 import collections
 import importlib
+import re
+import tomllib
 from pathlib import Path
 
-from implicit_bias.quantities import MEASURED, TABLE, Measured
+import pytest
+
+from implicit_bias.quantities import MEASURED, TABLE, Measured, read_quantities
 from implicit_bias.reports import COLUMNS, OPTIONS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = [ROOT / name for name in ("implicit_bias", "solvers")]
+FILE = tomllib.loads((ROOT / "implicit_bias/quantities/quantities.toml").read_text("utf-8"))
 PATHS = [path for package in PACKAGES for path in sorted(package.rglob("*.py"))]
 
 
@@ -54,9 +59,9 @@ def test_no_label_stands_twice_in_the_library() -> None:
     known |= {
         one.title.strip(): one.label.strip() for one in declared if one.label.strip() in known
     }
-    counted = collections.Counter(
-        known[text.strip()] for path in PATHS for text in texts(path) if text.strip() in known
-    )
+    written = [text for path in PATHS for text in texts(path)]
+    written += [entry.get("label", "") for table in FILE.values() for entry in table.values()]
+    counted = collections.Counter(known[text.strip()] for text in written if text.strip() in known)
     assert {label: n for label, n in counted.items() if n > 1} == {}
     assert set(counted) == set(known.values())
 
@@ -98,3 +103,25 @@ def test_every_attribute_of_a_result_has_a_sentence_and_what_is_shown_a_label() 
             assert about.quantity.label or not about.shown, f"{one.__name__}.{name}"
         section = (one.__doc__ or "").partition("Attributes\n----------\n")[2]
         assert all(f"{field} : " in section for field in one.__dataclass_fields__), one
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ("", "`a` needs a `label` and a sentence as `doc`"),
+        ('label = "a"', "`a` needs a `label` and a sentence as `doc`"),
+        ('label = "a"\ndoc = "A."\nideals = 1.0', "`a`: `ideals = 1.0` is no entry of a quantity"),
+        ('label = "a"\ndoc = "A."\nideal = "1"', "`a`: `ideal = '1'` is no entry"),
+        ('label = "a"\ndoc = "A."\ntype = "int"', "`a`: `type = 'int'` is no entry"),
+        ('label = "a"\ndoc = "A."\nformat = ".4 g"', "`a`: `format = '.4 g'` is no entry"),
+        ('label = "a"\ndoc = "A."\nover_classes = "mean"', "`a`: `over_classes = 'mean'` is no"),
+        ('like = "c"', "`a` is like `c`, which is not in the table"),
+    ],
+)
+def test_an_entry_that_is_none_is_refused_with_the_name_of_its_quantity(entries, message) -> None:
+    shared = '\n[shared.b]\nlabel = "b"\ndoc = "B."\nover_classes = "sum"'
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        read_quantities(f"[row.a]\n{entries}{shared}")
+    (a,), (b,) = read_quantities(f'[row.a]\nlike = "b"\nideal = 2.0{shared}')
+    assert (a.label, a.type, a.ideal, a.over_classes) == ("b", "float64", 2.0, None)
+    assert (b.type, b.ideal, b.over_classes) == (None, None, "sum")

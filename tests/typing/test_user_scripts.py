@@ -8,24 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-BUILD = "import setuptools; setuptools.setup()"
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 SCRIPTS = ("correct.py", "mistakes.py")
 MARK = re.compile(r"# E: (?P<code>[a-z-]+)$")
-
-
-@pytest.fixture
-def built(tmp_path) -> Path:
-    """The package as it is installed: built from the checkout into a folder of its own."""
-    subprocess.run(
-        [sys.executable, "-c", BUILD, "--quiet", "egg_info", "--egg-base", str(tmp_path),
-         "build_py", "--build-lib", str(tmp_path / "built")],
-        cwd=ROOT, check=True,
-    )  # fmt: skip
-    return tmp_path / "built"
 
 
 def test_mypy_finds_every_planted_mistake_on_its_line_and_nothing_else(built, tmp_path) -> None:
