@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from .data.labelled import ClassDataset
@@ -11,7 +12,6 @@ from .data.sample import Sample
 from .limits.limit import Limit
 from .models import MODELS
 from .run_model import resolve
-from .runs.model import imported
 from .runs.setup import SampleSetup, data_record, prepare
 from .runs.user_data import USERS_OWN
 
@@ -118,7 +118,7 @@ def _prepared(model: str, options: Mapping[str, Any]) -> SampleSetup:
     """Load the data of a run and draw its gates; nothing is trained."""
     setup = resolve(model, {**options, "steps": (0,), "learning_rate": None})
     parts = setup.model.parts
-    return prepare(setup, gating=imported(parts)(setup.options).gating if parts else None)
+    return prepare(setup, gating=resolve_name(parts)(setup.options).gating if parts else None)
 
 
 def _check(name: str, claimed: Limit, proved: Limit) -> None:

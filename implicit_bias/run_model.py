@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from ._doors import door
@@ -17,7 +18,6 @@ from .models import MODELS
 from .options.resolve import takers
 from .options.values import no_such_option, not_one_of
 from .runs.folder import RunFolder
-from .runs.model import imported
 from .runs.progress import Progress, ProgressCallback, progress_of
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def running(
 @naming_extras()
 def _load(setup: Setup) -> None:
     """Import what runs the model, which takes longer than all before it."""
-    imported(setup.model.run)
+    resolve_name(setup.model.run)
 
 
 @naming_extras()
@@ -183,7 +183,7 @@ def run_setup(setup: Setup) -> Report:
         from .networks.protocols import check_device
 
         check_device(setup.options.device)
-    report: Report = imported(setup.model.run)(setup)
+    report: Report = resolve_name(setup.model.run)(setup)
     return report
 
 
@@ -203,7 +203,7 @@ def run_programs(
         return RunPrograms(setup.model)
     require("cvxpy")
     with progress as shown:
-        programs: RunPrograms = imported(setup.model.programs)(replace(setup, progress=shown))
+        programs: RunPrograms = resolve_name(setup.model.programs)(replace(setup, progress=shown))
     return programs
 
 
@@ -219,11 +219,10 @@ def resolve(name: str, options: Mapping[str, Any]) -> Setup:
         raise ValueError(f"`model`: {not_one_of(name, MODELS)}")
     model = MODELS[name]
     supplied, choices = parted(options)
-    known = takers(MODELS)
     for name, value in choices.items():
         if name not in model.option_names:
             typed = f"{name}={value!r}"
-            raise TypeError(no_such_option(name, typed, model.name, known, USER_DATA))
+            raise TypeError(no_such_option(name, typed, model.name, takers(MODELS), USER_DATA))
     own: dict[str, Any]
     if not supplied:
         own = {"options": model.choose(**choices)}  # refused before anything heavy is imported

@@ -1,23 +1,25 @@
-"""The table of models."""
+"""The table of models: the room of each, which is loaded when the model is asked for."""
 
-from ..runs.model import Model
-from .dgn.model import MODELS as DGN
-from .diagonal.model import MODELS as DIAGONAL
-from .distillation.model import MODELS as DISTILLATION
-from .dlgn.model import MODELS as DLGN
-from .gdln.model import MODELS as GDLN
-from .gln.model import MODELS as GLN
-from .heads.model import MODELS as HEADS
-from .linear.model import MODELS as LINEAR
-from .orthosep.model import MODELS as ORTHOSEP
-from .relu.model import MODELS as RELU
+from ..runs.model import Model, Models
 
 __all__ = ["MODELS", "Model"]
 
-MODELS: dict[str, Model] = {
-    model.name: model
-    for model in sorted(
-        (*DGN, *DIAGONAL, *DISTILLATION, *DLGN, *GDLN, *GLN, *HEADS, *LINEAR, *ORTHOSEP, *RELU),
-        key=lambda model: model.name,
-    )
-}
+MODELS = Models(
+    {
+        "deep-linear": "linear",
+        "dgn": "dgn",
+        "diagonal": "diagonal",
+        "distillation": "distillation",
+        "dlgn": "dlgn",
+        "frelu": "relu",
+        "gdln": "gdln",
+        "gln": "gln",
+        "gln-l2": "gln",
+        "heads": "heads",
+        "linear": "linear",
+        "orthosep": "orthosep",
+        "relu": "relu",
+        "shallow-gln": "gln",
+    },
+    package=__name__,
+)

@@ -1,4 +1,4 @@
-"""Cells of a run's row: those of headings, limits and trajectories."""
+"""Cells of a run's row: those of limits and trajectories."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from .._solve import to_numpy
 from ..limits.multiclass import MarginLimit
 from ..quantities.definition import Rule
 from ..quantities.table import MEASURED
-from .row import NAMES
 
 __all__ = [
-    "heading_columns",
     "limit_columns",
     "n_support",
     "over_classes",
@@ -26,27 +24,6 @@ __all__ = [
 RULES: Mapping[Rule, Callable[[Sequence[Any]], Any]] = {
     "least": min, "largest": max, "sum": sum,
 }  # fmt: skip
-PACKAGES = ("numpy", "scipy", "torch", "cvxpy")
-
-
-def heading_columns(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cells of a heading's record: which model, data, options, versions."""
-    data, options = record.get("data", {}), record.get("options", {})
-    gating, packages = record.get("gating", {}), record.get("packages", {})
-    return {
-        # Those of an older version that have gone since are left out.
-        **{name: value for name, value in options.items() if name in NAMES},
-        "model": record["model"],
-        "data_digest": data.get("sha256"),
-        "n_inputs": data.get("n_inputs"),
-        "n_train": data.get("n_train"),
-        "n_val": data.get("n_val"),
-        "gating": gating.get("name", options.get("gating")),
-        "gating_digest": gating.get("sha256"),
-        "version": record.get("version"),
-        "python_version": record.get("python"),
-        **{f"{name}_version": packages.get(name) for name in PACKAGES},
-    }
 
 
 def limit_columns(limit: MarginLimit, name: str) -> dict[str, Any]:

@@ -13,10 +13,8 @@ from .._solve import Status, worst_status
 from ..drawing.figures import Panel, Row, compose, panel_rows
 from ..quantities.assumptions import Assumption
 from ..quantities.said import Table, Writer
-from .columns import heading_columns
 from .finding import DIVERGED, Finding
 from .heading import Heading
-from .row import make_row
 from .verdict import Evidence, Verdict, decide, nearest_first
 from .views import Views, joined
 
@@ -192,6 +190,8 @@ class Contents:
 
         `pa.Table.from_pylist([report.row()], schema=row_schema())` is the way to one data set.
         """
+        from .row import heading_columns, make_row  # whose columns are the options of all models
+
         found = heading_columns(self.heading.record)
         for one in self.views:
             found |= one.row

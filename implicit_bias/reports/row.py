@@ -21,7 +21,16 @@ from ..quantities.table import MEASURED
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "NAMES", "OPTIONS", "ROW_VERSION", "Column", "make_row", "row_schema"]
+__all__ = [
+    "COLUMNS",
+    "NAMES",
+    "OPTIONS",
+    "ROW_VERSION",
+    "Column",
+    "heading_columns",
+    "make_row",
+    "row_schema",
+]
 
 # Counts up when a column is renamed, goes, or changes its meaning; new ones leave it.
 ROW_VERSION = 1
@@ -89,6 +98,27 @@ COLUMNS: tuple[Column, ...] = (
     Column("cvxpy_version", "string", "Of the package."),
 )
 NAMES = frozenset(column.name for column in COLUMNS)
+PACKAGES = ("numpy", "scipy", "torch", "cvxpy")
+
+
+def heading_columns(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cells of a heading's record: which model, data, options, versions."""
+    data, options = record.get("data", {}), record.get("options", {})
+    gating, packages = record.get("gating", {}), record.get("packages", {})
+    return {
+        # Those of an older version that have gone since are left out.
+        **{name: value for name, value in options.items() if name in NAMES},
+        "model": record["model"],
+        "data_digest": data.get("sha256"),
+        "n_inputs": data.get("n_inputs"),
+        "n_train": data.get("n_train"),
+        "n_val": data.get("n_val"),
+        "gating": gating.get("name", options.get("gating")),
+        "gating_digest": gating.get("sha256"),
+        "version": record.get("version"),
+        "python_version": record.get("python"),
+        **{f"{name}_version": packages.get(name) for name in PACKAGES},
+    }
 
 
 def make_row(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from ..options.resolve import OptionTable
 from ..quantities.assumptions import Premise
 
-__all__ = ["Holds", "Model", "imported"]
+__all__ = ["Holds", "Model", "Models"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,27 @@ class Model(OptionTable):
         return "" if known & set(self.option_names) else "it makes its own"
 
 
-def imported(path: str) -> Any:
-    """Return what "module:name" names, importing the module."""
-    module, name = path.split(":")
-    return getattr(import_module(module), name)
+class Models(Mapping[str, Model]):
+    """Models by their names; the module of one is imported when it is asked for.
+
+    Parameters
+    ----------
+    rooms : mapping of str to str
+        The folder in `package` whose ``model.MODELS`` has the model of that name.
+    package : str
+    """
+
+    def __init__(self, rooms: Mapping[str, str], *, package: str) -> None:
+        self._rooms, self._package = dict(rooms), package
+
+    def __getitem__(self, name: str) -> Model:
+        models: tuple[Model, ...] = resolve_name(
+            f"{self._package}.{self._rooms[name]}.model:MODELS"
+        )
+        return next(model for model in models if model.name == name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rooms)
+
+    def __len__(self) -> int:
+        return len(self._rooms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from .._solve import NormName
@@ -16,7 +17,6 @@ from ..reports.report import Report
 from .decayed import decayed_programs, decays, run_decayed
 from .gathering import gather
 from .joint import gated
-from .model import imported
 from .parts import Induced, JointParts, Parts, joint_parts, n_outputs
 from .programs import RunPrograms, StatedProgram, stated
 from .setup import SampleSetup, Setup, data_record, prepare
@@ -38,7 +38,7 @@ def run_separable(setup: Setup) -> Report:
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
-    parts: Parts = imported(setup.model.parts)(setup.options)
+    parts: Parts = resolve_name(setup.model.parts)(setup.options)
     joint = _joint(setup, parts)
     samples = prepare(setup, gating=parts.gating)
     if decays(setup.options):
@@ -62,7 +62,7 @@ def separable_programs(setup: Setup) -> RunPrograms:
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there.
     """
-    parts: Parts = imported(setup.model.parts)(setup.options)
+    parts: Parts = resolve_name(setup.model.parts)(setup.options)
     joint = _joint(setup, parts)
     samples = prepare(setup, gating=parts.gating)
     if decays(setup.options):
