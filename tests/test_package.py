@@ -167,7 +167,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     *((f"{name}.py", ()) for name in ("datasets", "distillation", "dynamics", "heads", "optim",
                                       "programs", "protocols")),
     ("data/*.py", (".", "_solve")),
-    ("gates/*.py", (".", "_solve", "data.arrays")),
+    # What reads ReLU networks is one, wherever their weights are wanted.
+    ("gates/*.py", (".", "_solve", "data.arrays", "recognition.relu")),
     ("limits/*.py", (".", "_solve", "data.*")),
     ("networks/*.py", (".",)),
     # The kernel that a network has at its weights is a measurement; all others are predictions.
@@ -180,12 +181,12 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("measures/fit/*.py", (".", "networks.*", "training.*")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "local_limits.*",
                        "measures.fit.*", "networks.*", "training.*")),
-    ("equivalence/*.py", (".", "_solve", "limits.result")),
+    ("equivalence/*.py", (".", "_solve", "limits.result", "recognition.relu")),
     ("local_limits/*.py", (".", "_solve", "limits.predictors", "limits.result", "limits.stored",
                            "networks.adapted", "networks.protocols", "training.data")),
     # Of a network they read the weights, and give a limit back as one.
     ("relu_limits/*.py", (".", "_solve", "data.arrays", "limits.literal", "limits.predictors",
-                          "limits.result", "networks.relu")),
+                          "limits.result", "networks.relu", "recognition.relu")),
     ("finite_limits/*.py", (".", "_solve", "data.arrays", "limits.*")),
     ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
                       "relu_limits.limit",

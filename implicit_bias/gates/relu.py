@@ -53,12 +53,30 @@ class ReLUGates(Gating):
 
     @classmethod
     def from_network(cls, network: Any) -> Self:
-        """Return the present gates of a network's first layer `w1` (H, D), which is copied.
+        """Return the present gates of the first layer of a network, which is copied.
 
-        Their slope is the network's, if it has one.
+        Parameters
+        ----------
+        network : Module
+            A fully connected ReLU network without biases, the user's own too. Of networks of other
+            kinds those of their first layer `w1` (H, D), and of their `slope` if they have one.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it has biases, or is neither a ReLU network nor one with `w1`.
         """
-        slope = getattr(network, "slope", 0.0)
-        return cls(np.array(to_numpy(network.w1), dtype=np.float64), slope=slope)
+        from ..recognition.relu import read_relu
+
+        try:
+            layers = read_relu(network)
+        except (TypeError, ValueError):
+            first = getattr(network, "w1", None)
+            if not hasattr(first, "shape"):
+                raise
+            slope = getattr(network, "slope", 0.0)
+            return cls(np.array(to_numpy(first), dtype=np.float64), slope=slope)
+        return cls(layers.without_biases()[0], slope=layers.slope)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check `X` (n, D), keep the names of its columns, and return these gates."""

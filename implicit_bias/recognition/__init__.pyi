@@ -12,6 +12,8 @@ from .layers import find_layers as find_layers
 from .layers import find_relu_layers as find_relu_layers
 from .network import RecognisedNetwork as RecognisedNetwork
 from .network import UnitsNetwork as UnitsNetwork
+from .relu import NotReLU as NotReLU
+from .relu import read_relu as read_relu
 from .structure import Form as Form
 from .structure import Structure as Structure
 from .structure import recognise as recognise

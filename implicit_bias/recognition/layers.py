@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from .homogeneity import DRAWS, SAME, SAMPLES
+from .relu import Seen, find_relu, stated_slope
 from .subject import Subject, Weights, misfit
 from .units import Chain, chains
 
@@ -95,7 +94,14 @@ def find_layers(subject: Subject) -> LayeredForm | None:
     -------
     LayeredForm or None
     """
-    return _first_that_fits(subject, _fixed_error, relu=False)
+    few = subject.few(SAMPLES)
+    for chain, bias in islice(_assignments(few), _MOST):
+        widths = tuple(len(matrix) for matrix in chain.matrices(few.weights)[:-1])
+        form = LayeredForm(chain, bias, widths, relu=False)
+        error = _fixed_error(few, form)
+        if error <= SAME:
+            return replace(form, error=error)
+    return None
 
 
 def find_relu_layers(subject: Subject) -> LayeredForm | None:
@@ -109,22 +115,14 @@ def find_relu_layers(subject: Subject) -> LayeredForm | None:
     -------
     LayeredForm or None
     """
-    return _first_that_fits(subject, _relu_error, relu=True)
-
-
-def _first_that_fits(
-    subject: Subject, error_of: Callable[[Subject, LayeredForm], float], *, relu: bool
-) -> LayeredForm | None:
     few = subject.few(SAMPLES)
-    for chain, bias in islice(_assignments(few), _MOST):
-        widths = tuple(len(matrix) for matrix in chain.matrices(few.weights)[:-1])
-        form = LayeredForm(chain, bias, widths, relu)
-        if relu:
-            form = replace(form, slope=_slope(few, form))
-        error = error_of(few, form)
-        if error <= SAME:
-            return replace(form, error=error)
-    return None
+    seen = Seen(few.scores, few.inputs, few.weights)
+    found = find_relu(seen, stated_slope(subject.network))
+    if found is None or any(found.biases[1:]):
+        return None
+    return LayeredForm(
+        found.chain, found.biases[0], found.widths, relu=True, slope=found.slope, error=found.error
+    )
 
 
 def _assignments(subject: Subject) -> Iterator[tuple[Chain, str]]:
@@ -145,22 +143,6 @@ def _points(subject: Subject) -> list[Weights]:
     return [*(subject.drawn(seed) for seed in range(DRAWS)), subject.weights]
 
 
-def _slope(subject: Subject, form: LayeredForm) -> float:
-    """Return the slope that closed units would have; 0 where the form cannot be right.
-
-    With equal rows below and positive weights above all units are open on one side and closed on
-    the other, where a score has the slope once a hidden layer.
-    """
-    row, every = _alike(form, form.inputs(subject))
-    scores, along = _scored(subject, form, every, subject.weights), form.inputs(subject) @ row
-    there = along < 0
-    if not there.any():
-        return 0.0
-    shares = scores[there] / (along[there] * math.prod(form.widths))
-    slope = float(shares.median().clamp(min=0)) ** (1 / len(form.widths))
-    return slope if slope < 1 else 0.0
-
-
 def _alike(form: LayeredForm, X: Tensor) -> tuple[Tensor, list[Tensor]]:
     """Return a random row (D,), and matrices that have it in the first layer and are 1 above."""
     rng = torch.Generator().manual_seed(0)
@@ -171,17 +153,6 @@ def _alike(form: LayeredForm, X: Tensor) -> tuple[Tensor, list[Tensor]]:
         for below, above in pairwise((*form.widths, 1))
     ]
     return row, every
-
-
-def _relu_error(subject: Subject, form: LayeredForm) -> float:
-    errors = []
-    for w in _points(subject):
-        hidden = form.inputs(subject)
-        *lower, last = form.matrices(w)
-        for matrix in lower:
-            hidden = functional.leaky_relu(hidden @ matrix.T, form.slope)
-        errors.append(misfit((hidden @ last.T).view(-1), subject.scores(w)))
-    return float(torch.tensor(errors).max())  # NaN stays NaN
 
 
 def _fixed_error(subject: Subject, form: LayeredForm) -> float:

@@ -15,7 +15,15 @@ from .._solve import require_real
 from ..networks.adapted import GateFree, plain, with_gates
 from ..training.data import GatedData, Inputs, place_data, trained_weights
 
-__all__ = ["Subject", "Weights", "misfit", "own_weights", "take_subject"]
+__all__ = [
+    "FLOOR",
+    "Subject",
+    "Weights",
+    "drawn",
+    "misfit",
+    "own_weights",
+    "take_subject",
+]
 
 Weights = Mapping[str, Tensor]
 """Trained weights by the names of the user's own module."""
@@ -24,7 +32,7 @@ Weights = Mapping[str, Tensor]
 _ENTRIES = 2**25
 # Two scores are compared relative to the sample's own, and for small ones to this share of the
 # largest: a sum of terms that cancel carries the rounding of its terms.
-_FLOOR = 1e-6
+FLOOR = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,13 +186,7 @@ class Subject:
 
     def drawn(self, seed: int) -> dict[str, Tensor]:
         """Return random weights, each parameter of the size that it has, or of the others' if 0."""
-        rng = torch.Generator().manual_seed(seed)
-        sizes = {name: float(p.square().mean().sqrt()) for name, p in self.weights.items()}
-        usual = max(sizes.values(), default=1.0) or 1.0
-        return {
-            name: (sizes[name] or usual) * torch.randn(p.shape, generator=rng, dtype=torch.float64)
-            for name, p in self.weights.items()
-        }
+        return drawn(self.weights, seed)
 
     def named(self, weights: Weights) -> dict[str, Tensor]:
         """Return weights by the names that they have in `network`."""
@@ -196,6 +198,17 @@ def own_weights(network: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
     return {_own(network, name): p for name, p in network.named_parameters() if p.requires_grad}
 
 
+def drawn(weights: Weights, seed: int) -> dict[str, Tensor]:
+    """Return random weights, each parameter of the size that it has, or of the others' if 0."""
+    rng = torch.Generator().manual_seed(seed)
+    sizes = {name: float(p.square().mean().sqrt()) for name, p in weights.items()}
+    usual = max(sizes.values(), default=1.0) or 1.0
+    return {
+        name: (sizes[name] or usual) * torch.randn(p.shape, generator=rng, dtype=torch.float64)
+        for name, p in weights.items()
+    }
+
+
 def _prefix(network: torch.nn.Module) -> str:
     return "module." if isinstance(network, GateFree) else ""
 
@@ -204,10 +217,10 @@ def _own(network: torch.nn.Module, name: str) -> str:
     return name.removeprefix(_prefix(network))
 
 
-def misfit(expected: Tensor, got: Tensor) -> float:
+def misfit(expected: Tensor, got: Tensor, floor: float = FLOOR) -> float:
     """Return the largest relative difference of two arrays of scores; NaN if one is not finite."""
     size = expected.abs().max()
-    scale = expected.abs() + _FLOOR * size
+    scale = expected.abs() + floor * size
     if not float(size) > 0:
         return float("inf") if bool(got.any()) else 0.0
     found = ((got - expected).abs() / scale).max()

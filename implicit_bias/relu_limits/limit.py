@@ -430,52 +430,20 @@ def network_units(network: Any) -> NetworkUnits:
         If it has several hidden layers, several outputs, biases, a slope outside [0, 1), or weights
         that are not finite.
     """
-    layers, slope = _layers(network)
-    if len(layers) != 2:
+    from ..recognition.relu import read_relu
+
+    layers = read_relu(network)
+    matrices = layers.without_biases()
+    if len(matrices) != 2:
         raise ValueError(
-            f"`network` must have one hidden layer, got {len(layers) - 1}: products of "
+            f"`network` must have one hidden layer, got {len(matrices) - 1}: products of "
             "ReLUs have no such programs"
         )
-    w, a = (np.asarray(to_numpy(layer), dtype=np.float64) for layer in layers)
-    if a.ndim == 2 and len(a) != 1:
+    w, a = matrices
+    if len(a) != 1:
         raise ValueError(f"`network` must have one output, got {len(a)}")
     a = a.reshape(-1)
-    if not (np.all(np.isfinite(w)) and np.all(np.isfinite(a))):
-        raise ValueError(
-            "`network` has weights that are NaN or infinite: its training has diverged, take an "
-            "earlier checkpoint"
-        )
-    return NetworkUnits(np.abs(a)[:, None] * w, np.where(a < 0, -1.0, 1.0), slope)
-
-
-def _layers(network: Any) -> tuple[list[Any], float]:
-    """Weights of the layers of a ReLU network, and its slope."""
-    from torch import nn
-
-    from ..networks.relu import DeepReLU
-
-    if isinstance(network, DeepReLU):
-        return list(network.layers), network.slope
-    modules = list(network) if isinstance(network, nn.Sequential) else []
-    linear, between = modules[::2], modules[1::2]
-    # PyTorch's own modules alone: subclasses may compute something else.
-    known = all(type(one) is nn.Linear for one in linear) and len(linear) == len(between) + 1
-    kinds = {type(one) for one in between}
-    if not (known and between and len(kinds) == 1 and kinds <= {nn.ReLU, nn.LeakyReLU}):
-        raise TypeError(
-            "`network` must be a networks.ReLU, a networks.DeepReLU of one hidden layer, or a "
-            "torch.nn.Sequential of Linear, ReLU or LeakyReLU, and Linear, got "
-            f"{type(network).__name__}"
-        )
-    if any(one.bias is not None for one in linear):
-        raise ValueError(
-            "`network` has biases, which the margin problem does not cover: train with bias=False "
-            "on X with a constant column"
-        )
-    slope = float(getattr(between[0], "negative_slope", 0.0))
-    if not 0 <= slope < 1:
-        raise ValueError(f"`network` must have a slope in [0, 1), got {slope}")
-    return [one.weight for one in linear], slope
+    return NetworkUnits(np.abs(a)[:, None] * w, np.where(a < 0, -1.0, 1.0), layers.slope)
 
 
 def degrees(sines: Floats) -> Floats:

@@ -78,8 +78,9 @@ def relu_local_limit(
     Parameters
     ----------
     network : Module
-        A `networks.ReLU`, or a `torch.nn.Sequential` of Linear, ReLU or LeakyReLU, and Linear, both
-        without biases; it is not modified. It need not separate the data.
+        A `networks.ReLU`, a `torch.nn.Sequential` of Linear, ReLU or LeakyReLU, and Linear, both
+        without biases, or a module of one's own with the same scores; it is not modified. It need
+        not separate the data.
     X : (n, D) array
         Inputs; a bias is a constant column.
     y : (n,) array

@@ -510,7 +510,8 @@ def test_no_time_and_no_programs_fail_in_words() -> None:
         (sequential(np.ones((3, 8)), np.ones(3), -0.5), ValueError, "a slope in"),
         (
             torch.nn.Sequential(
-                *sequential(np.ones((3, 8)), np.ones(3))[:2], torch.nn.Linear(3, 2, bias=False)
+                *sequential(np.ones((3, 8)), np.ones(3))[:2],
+                torch.nn.Linear(3, 2, bias=False, dtype=torch.float64),
             ),
             ValueError,
             "one output, got 2",
