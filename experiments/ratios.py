@@ -134,7 +134,7 @@ def sparse_inputs(rounds: int, n: int = 2000, D: int = 8000) -> list[Row]:
 
 def multiplier_fits(rounds: int) -> list[Row]:
     """A DLGN's run with the fit of multipliers that gives up, and with one that never does."""
-    from implicit_bias.measures.fit import nonnegative
+    from solvers.methods.sets import nonnegative
 
     stalled = nonnegative.STALLED
 

@@ -26,6 +26,8 @@ from .methods.least_squares import (
 from .methods.nested import solve_nested
 from .methods.norm_routes import solve_norm, solver_of
 from .methods.one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
+from .methods.sets.exchange import SetSolution, exchange
+from .methods.sets.nonnegative import nonnegative_fit
 from .methods.settings import Progress, Settings, SolverName
 from .methods.splitting import Split, split_rows
 from .norms.norm import Norm, NormName
@@ -97,6 +99,7 @@ __all__ = [
     "Rows",
     "SOLVERS",
     "SampledLeastSquares",
+    "SetSolution",
     "Settings",
     "Solution",
     "SolverName",
@@ -115,9 +118,11 @@ __all__ = [
     "damped_newton",
     "dense_rows",
     "html_table",
+    "exchange",
     "is_torch_array",
     "longest_step",
     "iterate_one_vs_rest",
+    "nonnegative_fit",
     "norm_expression",
     "one_vs_rest_programs",
     "refuse_disguised",

@@ -178,7 +178,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("training/*.py", (".", "_solve", "networks.*")),
     # By its values alone: recognition knows no program and no theory.
     ("recognition/*.py", (".", "_solve", "data.arrays", "networks.adapted", "training.data")),
-    ("measures/fit/*.py", (".", "networks.*", "training.*")),
+    ("measures/fit/*.py", (".", "_solve", "networks.*", "training.*")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "local_limits.*",
                        "measures.fit.*", "networks.*", "training.*")),
     ("equivalence/*.py", (".", "_solve", "limits.result", "recognition.relu")),

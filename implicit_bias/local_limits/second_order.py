@@ -13,6 +13,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import nnls
 from torch import Tensor
 
+from .._solve import nonnegative_fit
 from .problem import MarginProblem
 from .reduced import ActiveGradients
 from .successive import Approach
@@ -36,8 +37,6 @@ _SETS = 20
 _CORRECTIONS = 2
 # Exchanges of non-negative least squares, a sample; mostly each enters once.
 _PATIENCE = 30
-# Of the trace: what keeps dependent constraints factorisable.
-_RIDGE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +122,7 @@ def _constrained(here: _Here, root: Array) -> tuple[Array, Indices]:
     c = solve_triangular(root, here.slope, lower=True, check_finite=False)
     for _ in range(_SETS):
         C = solve_triangular(root, rows[working].T, lower=True, check_finite=False)
-        q = _dual(C, missing[working] + C.T @ c)
+        q = nonnegative_fit(C.T @ C, missing[working] + C.T @ c)
         step = solve_triangular(root, C @ q - c, lower=True, trans="T", check_finite=False)
         short = missing - rows @ step
         short[working] = 0
@@ -131,16 +130,6 @@ def _constrained(here: _Here, root: Array) -> tuple[Array, Indices]:
             break
         working = np.union1d(working, np.flatnonzero(short > _VIOLATED))
     return step, working[q > _NO_MULTIPLIER * q.max()]
-
-
-def _dual(C: Array, gain: Array) -> Array:
-    # argmin |C q|^2 / 2 - gain'q over q >= 0, as non-negative least squares in a root of C'C.
-    gram = C.T @ C
-    gram.flat[:: len(gram) + 1] += _RIDGE * np.trace(gram)
-    root = cholesky(gram)
-    target = solve_triangular(root, gain, trans="T")
-    q: Array = nnls(root, target, maxiter=_PATIENCE * len(gram))[0]
-    return q
 
 
 def _refitted(problem: MarginProblem, w: Tensor, support: Indices) -> Approach:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .._doors import door, result
 from .._kinds import anything
-from .._solve import Norm, NormName
+from .._solve import Norm, NormName, nonnegative_fit
 from .._words import WeightNorm
 from ..networks.adapted import plain, with_gates
 from ..networks.protocols import HasDualNorms, check_homogeneous, check_scores
@@ -35,7 +35,6 @@ from .fit.gradients import (
     trained_factors,
 )
 from .fit.gram_products import GramProducts
-from .fit.nonnegative import nonnegative_fit
 from .kkt_ratio import LayerNorms, kkt_ratio, ratio_of_fit
 
 Array = NDArray[np.float64]

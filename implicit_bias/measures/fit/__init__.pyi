@@ -5,4 +5,3 @@ from .bordered import conjugate_gradients as conjugate_gradients
 from .exchange import exchange_fit as exchange_fit
 from .gradients import gradient_gram as gradient_gram
 from .gram_products import GramProducts as GramProducts
-from .nonnegative import nonnegative_fit as nonnegative_fit

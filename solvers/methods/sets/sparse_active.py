@@ -20,6 +20,7 @@ from ...numerics.arrays import scale_rows
 from ...programs.max_margin import MaxMarginProgram
 from ..refinement import PrimalDual
 from ..settings import Settings
+from .exchange import Exchanged, SetSolution, exchange
 
 __all__ = ["SparseKernel", "SparseRows", "exchange_multipliers", "solve_sparse"]
 
@@ -27,9 +28,8 @@ Floats = NDArray[np.float64]
 
 # Residual of a system, as a share of its right side, and the steps it may take.
 RESIDUAL, STEPS = 1e-13, 1000
-# Share of the tolerance by which margins may fall short, and multipliers below this share of the
-# largest, which count as zero.
-EXACT, ROUNDING = 0.1, 1e-11
+# Share of the tolerance by which margins may fall short.
+EXACT = 0.1
 # Exchanges, and how many may fail to lower the number of wrong signs: block exchanges can cycle.
 EXCHANGES, PATIENCE = 60, 5
 
@@ -92,7 +92,7 @@ class SparseKernel:
         return np.asarray(self.Q @ lam)
 
 
-def exchange_multipliers(Q: Products, settings: Settings) -> tuple[Floats | None, int]:
+def exchange_multipliers(Q: Products, settings: Settings) -> Exchanged:
     """Find multipliers (n,) of `max sum(lam) - lam' Q lam / 2, lam >= 0`, and count the exchanges.
 
     Parameters
@@ -107,47 +107,37 @@ def exchange_multipliers(Q: Products, settings: Settings) -> tuple[Floats | None
         None where a system cannot be solved, as of samples that depend on each other, or the
         exchanges do not end.
 
-    References
-    ----------
-    J. Kim, H. Park, "Fast nonnegative matrix factorization: an active-set-like method and
-    comparisons", 2011, section 4: in one exchange all samples whose multiplier or margin has the
-    wrong sign.
-
     Examples
     --------
     >>> lam, _ = exchange_multipliers(SparseRows(csr_array(np.diag([2.0, 1.0]))), Settings())
     >>> lam.round(9).tolist()
     [0.25, 1.0]
     """
-    diagonal = Q.diagonal
-    lam, active = np.zeros(len(diagonal)), np.ones(len(diagonal), dtype=bool)
-    fewest, patience = len(lam) + 1, PATIENCE
-    for done in range(1, (settings.max_iterations or EXCHANGES) + 1):
+    inverse, allowed = 1 / Q.diagonal, EXACT * settings.tol
+
+    def solve(active: NDArray[np.bool_], lam: Floats, exact: bool) -> SetSolution | None:
         rows = np.flatnonzero(active)
-        part, start = Q.of_part(rows), lam[rows]
-        inverse = 1 / diagonal[rows]
-        scaled = LinearOperator(part.shape, matvec=lambda v, d=inverse: d * v, dtype=np.float64)
-        right = np.ones(len(rows))
+        part, start, right = Q.of_part(rows), lam[rows], np.ones(len(rows))
+        scaled = LinearOperator(part.shape, matvec=lambda v: inverse[rows] * v, dtype=np.float64)
         with np.errstate(all="ignore"):  # where no multipliers solve a system
             found, failed = cg(part, right, start, rtol=RESIDUAL, atol=0.0, maxiter=STEPS, M=scaled)
-        if failed or not np.all(np.isfinite(found)):
-            return None, done
+        if not len(rows) or failed or not np.all(np.isfinite(found)):
+            return None
         lam = np.zeros_like(lam)
         lam[rows] = found
-        negative = lam < -ROUNDING * np.abs(found).max(initial=0.0)
-        asking = ~active & (Q.times(lam) < 1 - EXACT * settings.tol)
-        wrong = int(negative.sum() + asking.sum())
+        return SetSolution(lam, Q.times(lam) - 1, allowed)
+
+    def told(done: int, wrong: int) -> None:
         if settings.progress is not None:
             settings.progress(done, np.inf if wrong else 0.0)
-        if wrong == 0:
-            return np.clip(lam, 0.0, None), done
-        fewest, patience = (wrong, PATIENCE) if wrong < fewest else (fewest, patience - 1)
-        if patience < 0:
-            break
-        active ^= negative | asking
-        if not active.any():
-            break
-    return None, done
+
+    return exchange(
+        solve,
+        np.ones(len(inverse), dtype=bool),
+        max_exchanges=settings.max_iterations or EXCHANGES,
+        patience=PATIENCE,
+        told=told,
+    )
 
 
 def solve_sparse(

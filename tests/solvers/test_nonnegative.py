@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.optimize import nnls
 
-from implicit_bias.measures.fit import nonnegative_fit
+from solvers import nonnegative_fit
 
 
 def fit(A: np.ndarray, b: np.ndarray, **how: int) -> np.ndarray:
