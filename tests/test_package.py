@@ -157,7 +157,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
     ("__main__.py", ("_interrupts", "cli")),
     ("_saved.py", ("_version",)),
-    ("_names.py", ()),  # by text alone: what it names is imported when a file asks for it
+    ("_names.py", ()),  # by a table of texts: what it names is imported when a file asks for it
     ("_shown.py", ("_solve",)),
     ("_kinds.py", ("_solve",)),  # when the first argument is checked
     ("_doors.py", ("_kinds",)),
@@ -317,9 +317,8 @@ def test_the_table_of_models_knows_no_data_and_no_report() -> None:
         name = left.pop()
         seen.add(name)
         left |= named_modules(paths[name], typing_only=True) - seen
-    assert seen == {"runs.model", "quantities.assumptions", "quantities.premises",
-                    "options.fields", "options.resolve", "options.values",
-                    "data.names", "training.catalogue", "_words"}  # fmt: skip
+    assert seen == {"runs.model", "quantities.assumptions", "options.fields", "options.resolve",
+                    "options.values", "data.names", "training.catalogue", "_words"}  # fmt: skip
 
 
 def test_a_formulation_knows_no_network_and_a_network_no_limit() -> None:

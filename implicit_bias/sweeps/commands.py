@@ -204,23 +204,18 @@ def _summarise(done: Sweep) -> None:
     """Print the numbers of cells that are done and failed, with the messages of failures."""
     from collections import Counter
 
-    failed = len(done.failures)
     parts = [f"{done.n_done} of {len(done.cells)} cells are in {done.folder}"]
     if done.n_skipped:
         parts.append(f"{done.n_skipped} were there before")
     say("; ".join(parts), err=True)
-    if failed:
-        say(f"{failed} failed (`--retry` runs them again):", err=True)
-        for message, count in Counter(done.failures.values()).most_common(5):
+    for messages, what in (
+        (done.failures, "failed (`--retry` runs them again):"),
+        (done.ended, "were ended early, and their rows are of what there was:"),
+        (done.lost, "were lost (the same command runs them):"),
+    ):
+        if messages:
+            say(f"{len(messages)} {what}", err=True)
+        for message, count in Counter(messages.values()).most_common(5):
             say(f"  {count} x {message}", err=True)
-    if done.ended:
-        say(f"{len(done.ended)} were ended early, and their rows are of what there was:",
-                   err=True)  # fmt: skip
-        for message, count in Counter(done.ended.values()).most_common(5):
-            say(f"  {count} x {message}", err=True)
-    if done.lost:
-        say(f"{len(done.lost)} were lost (the same command runs them):", err=True)
-        for message, count in Counter(done.lost.values()).most_common(5):
-            say(f"  {count} x {message}", err=True)
-    elif not done.finished:
+    if not (done.lost or done.finished):
         say("interrupted: the same command goes on", err=True)

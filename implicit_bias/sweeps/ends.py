@@ -14,7 +14,7 @@ from types import FrameType
 from ..runs.progress import Progress
 from .records import TIME_LIMIT
 
-__all__ = ["Ends", "StepCallback"]
+__all__ = ["Ends", "StepCallback", "handled"]
 
 StepCallback = Callable[[int, int, float], object]
 
@@ -101,7 +101,7 @@ class Ends:
                 own = True
                 signal.raise_signal(signal.SIGINT)
 
-        with _handled(signal.SIGINT, interrupt), _handled(signal.SIGALRM, alarm):
+        with handled(signal.SIGINT, interrupt), handled(signal.SIGALRM, alarm):
             try:
                 signal.setitimer(signal.ITIMER_REAL, seconds)
                 yield
@@ -127,7 +127,7 @@ class _Watched(Progress):
 
 
 @contextmanager
-def _handled(
+def handled(
     number: signal.Signals, handle: Callable[[int, FrameType | None], None]
 ) -> Iterator[None]:
     """Handle a signal so for a while."""

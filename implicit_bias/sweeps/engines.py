@@ -73,13 +73,8 @@ class Engine:
             raise ValueError(
                 f"`scheduler` {self.scheduler!r} is for the engine dask or slurm: name one"
             )
-        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1:
+        if self.threads < 1:
             raise ValueError(f"`threads` must be a whole number from 1 on, got {self.threads!r}")
-        if not isinstance(self.options, Mapping):
-            raise TypeError(
-                "`options` of an engine must be a mapping of names to values, got "
-                f"{type(self.options).__name__}"
-            )
         require(*ENGINES[self.name].modules)
         ENGINES[self.name].check(self.scheduler, self.options)
 

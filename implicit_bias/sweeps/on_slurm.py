@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from .cells import Cell
+from .ends import handled
 from .records import Follower, NotWritten, Outcome
 from .store import Store
 from .work import Work
@@ -146,11 +147,9 @@ def _time_outs_of_jobs() -> Iterator[None]:
         except Exception as error:
             raise _JobEnds from error
 
-    signal.signal(number, handle)
     try:
-        yield
+        with handled(number, handle):
+            yield
     except _JobEnds as end:
         assert end.__cause__ is not None
         raise end.__cause__ from None
-    finally:
-        signal.signal(number, ends)
