@@ -18,14 +18,15 @@ from ..numerics.arrays import (
     is_torch_array,
     mirror_lower,
 )
+from ..numerics.central_path import Best
 from ..numerics.memory import require_memory
 from ..numerics.threads import blas_threads
 from ..programs.max_margin import MaxMarginProgram
 from ..programs.scaling import equilibrated
 from .backends.daqp import solve_few_dimensions
-from .interior.game import Game, play
+from .interior.game import play
 from .interior.group_kernels import GroupKernels, group_kernels
-from .interior.predictor_corrector import Start
+from .interior.group_starts import Start
 from .refinement import PrimalDual, balance_support, cancel_blocks
 from .sets.active import active_set_multipliers
 from .sets.group_working import solve_on_group_set
@@ -156,15 +157,15 @@ def _single_pays(program: MaxMarginProgram, settings: Settings) -> bool:
     return many and not is_torch_array(program.y) and not is_sparse(program.design.X)
 
 
-def _certified(program: MaxMarginProgram, game: Game) -> tuple[PrimalDual, Certificate]:
-    answer = PrimalDual(primal=_coefficients(program, game), dual=game.dual)
+def _certified(program: MaxMarginProgram, game: Best[Start]) -> tuple[PrimalDual, Certificate]:
+    answer = PrimalDual(primal=_coefficients(program, game), dual=game.dual.lam)
     return answer, certify(program, answer.primal, answer.dual)
 
 
 def _mend(
     program: MaxMarginProgram,
     settings: Settings,
-    game: Game,
+    game: Best[Start],
     found: tuple[PrimalDual, Certificate],
 ) -> Attempt:
     """Refine on the features, and then at another scaling, a game that fell short."""
@@ -191,13 +192,13 @@ def _proof(program: MaxMarginProgram, lam: Array) -> Attempt:
     return answer, certify(program, answer.primal, answer.dual), 0
 
 
-def _coefficients(program: MaxMarginProgram, game: Game) -> Array:
+def _coefficients(program: MaxMarginProgram, game: Best[Start]) -> Array:
     """Coefficients `V[g] = d[g] v_g(lam)`, which attain the game's lower bound."""
-    return game.primal_d[program.design.group][:, None] * program.dual_blocks(game.primal_lam)
+    return game.primal.d[program.design.group][:, None] * program.dual_blocks(game.primal.lam)
 
 
 def _refine(
-    program: MaxMarginProgram, game: Game, found: tuple[PrimalDual, Certificate], tol: float
+    program: MaxMarginProgram, game: Best[Start], found: tuple[PrimalDual, Certificate], tol: float
 ) -> PrimalDual:
     """Refine `found` on the features and keep the better points, primal and dual apart.
 
@@ -206,11 +207,11 @@ def _refine(
     """
     answer, certificate = found
     if not certificate.proves_separability():
-        cancelled = cancel_blocks(program, game.dual)
+        cancelled = cancel_blocks(program, game.dual.lam)
         if certify(program, dual=cancelled).proves_inseparability():
             return PrimalDual(primal=answer.primal, dual=cancelled)
     support = support_vectors(program, answer.primal, answer.dual)
-    d, upper, lower = game.primal_d, certificate.objective, certificate.dual_objective
+    d, upper, lower = game.primal.d, certificate.objective, certificate.dual_objective
     for _ in range(REWEIGHTINGS):
         before = gap_between(upper, lower)
         balanced = balance_support(program, d, support)
@@ -242,7 +243,7 @@ def _decide(
     primal = _coefficients(scaled.program, game) / scaled.inputs
     if certify(program, primal).proves_separability():
         return PrimalDual(primal=primal, dual=answer.dual), game.iterations
-    cancelled = cancel_blocks(program, game.dual / scaled.samples)
+    cancelled = cancel_blocks(program, game.dual.lam / scaled.samples)
     if certify(program, dual=cancelled).proves_inseparability():
         answer = PrimalDual(primal=answer.primal, dual=cancelled)
     return answer, game.iterations

@@ -22,7 +22,7 @@ from ..numerics.summation import enclose_adjoint
 from ..programs.max_margin import MaxMarginProgram
 from ..programs.scaling import equilibrated
 from .interior.group_kernels import group_kernels
-from .interior.newton import factorise
+from .interior.group_system import factorise
 
 __all__ = ["PrimalDual", "balance_support", "cancel_blocks"]
 

@@ -7,25 +7,30 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import Array, array_namespace, float_of
+
 __all__ = ["longest_in_cone", "longest_step", "symmetric"]
 
 Floats = NDArray[np.float64]
 
 
-def longest_step(values: Floats, steps: Floats) -> float:
+def longest_step(values: Array, steps: Array) -> float:
     """Return the longest step that leaves positive values at least 0.
 
     Parameters
     ----------
     values, steps : (n,) arrays
+        Of NumPy or torch.
 
     Returns
     -------
     float
-        In [0, inf].
+        In [0, inf]; 0 where an entry of the step is no number.
     """
-    down = steps < 0
-    return float(np.min(-values[down] / steps[down], initial=math.inf))
+    down = ~(steps >= 0)
+    xp = array_namespace(steps)
+    longest = float_of(xp.min(-values[down] / steps[down])) if bool(xp.any(down)) else math.inf
+    return 0.0 if math.isnan(longest) else longest
 
 
 def longest_in_cone(matrices: Floats, steps: Floats) -> float:

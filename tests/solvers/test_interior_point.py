@@ -21,11 +21,11 @@ from solvers import (
 from solvers.certificates.solution import support_vectors
 from solvers.methods.backends import daqp as few_dimensions
 from solvers.methods.interior import game as game_module
-from solvers.methods.interior import newton
+from solvers.methods.interior import group_system
 from solvers.methods.interior.game import _bounds, play
 from solvers.methods.interior.group_kernels import GroupKernels, group_kernels
-from solvers.methods.interior.newton import Iterate, NewtonSystem, Targets, factorise
-from solvers.methods.interior.predictor_corrector import advance, starting_point
+from solvers.methods.interior.group_starts import starting_point
+from solvers.methods.interior.group_system import GroupSystem, Iterate, Targets, factorise
 from solvers.methods.refinement import balance_support, cancel_blocks
 from solvers.numerics.arrays import (
     NotPositiveDefinite,
@@ -34,6 +34,7 @@ from solvers.numerics.arrays import (
     lu_solve,
     to_numpy,
 )
+from solvers.numerics.central_path import advanced
 from tests.certificate_checker import assert_honest
 from tests.problems import (
     as_torch,
@@ -236,8 +237,8 @@ def assert_newton_equations_hold(
         "samples": rng.normal(size=n),
         "groups": rng.normal(size=G),
     }
-    system = NewtonSystem(point, kernels.weighted(point.d))
-    step = system.direction(Targets(**{k: as_like(v, kernels) for k, v in targets.items()}))
+    system = GroupSystem(kernels, point)
+    step = system.solve(Targets(**{k: as_like(v, kernels) for k, v in targets.items()}))
     lam, d, z, w = (to_numpy(x) for x in (step.lam, step.d, step.z, step.w))
     Q = np.einsum("gnm,m->ng", dense, to_numpy(point.lam))
     K = np.einsum("g,gnm->nm", to_numpy(point.d), dense)
@@ -284,7 +285,7 @@ def test_the_direction_of_a_rough_factor_still_solves_its_equations(
 
     A factor lifted by 1e-4 misses by about as much; refinement must put that right.
     """
-    monkeypatch.setattr(newton, "LIFTS", (1e-4,))
+    monkeypatch.setattr(group_system, "LIFTS", (1e-4,))
     X, y, contexts = random_gln(4, 5, 2, 2)
     program = gln_program(np.tile(X, (10, 1)), np.tile(y, 10), np.tile(contexts, (10, 1)), 2)
     kernels = group_kernels(kind(program))
@@ -298,12 +299,12 @@ def test_the_direction_of_a_rough_factor_still_solves_its_equations(
         t=point.t,
         products=point.products,
     )
-    system = NewtonSystem(point, kernels.weighted(point.d))
+    system = GroupSystem(kernels, point)
     dense = dense_kernels(program, kernels.scale)
     K = np.einsum("g,gnm->nm", to_numpy(point.d), dense)
     right = K @ np.random.default_rng(1).normal(size=40)  # what a step asks of the kernel's range
     zeros = np.zeros(40)
-    found = system.direction(
+    found = system.solve(
         Targets(
             stationarity=as_like(right, kernels),
             slack=as_like(np.zeros(2), kernels),
@@ -331,7 +332,7 @@ def test_a_step_stays_interior_and_comes_nearer(program: MaxMarginProgram, kind:
     point = starting_point(kernels)
     products = [float(point.lam @ point.z + point.d @ point.w)]
     for _ in range(6):
-        point = advance(kernels, point, NewtonSystem(point, kernels.weighted(point.d)))
+        point = advanced(GroupSystem(kernels, point))
         for name in ("lam", "d", "z", "w"):
             assert to_numpy(getattr(point, name)).min() > 0, name
         assert float(point.lam.sum()) == pytest.approx(1)
@@ -349,7 +350,7 @@ def test_steps_end_where_the_optimality_conditions_hold() -> None:
     kernels = group_kernels(case.program)
     point = starting_point(kernels)
     for _ in range(16):
-        point = advance(kernels, point, NewtonSystem(point, kernels.weighted(point.d)))
+        point = advanced(GroupSystem(kernels, point))
     dense = dense_kernels(case.program, kernels.scale)
     Q = np.einsum("gnm,m->ng", dense, point.lam)
     np.testing.assert_allclose(Q @ point.d - point.rho - point.z, 0, atol=1e-9)
@@ -407,8 +408,8 @@ def test_leaving_samples_out_near_the_end_changes_nothing_but_the_cost(sizes: Si
     assert game.gap <= 1e-9
     optimum = solve(program, solver="cvxpy:CLARABEL").certificate.objective
     assert 1 / (game.lower * group_kernels(program).scale) == pytest.approx(optimum, rel=2e-8)
-    assert game.dual.shape == game.primal_lam.shape == (300,)
-    margins = group_kernels(program).products(game.primal_lam) @ game.primal_d
+    assert game.dual.lam.shape == game.primal.lam.shape == (300,)
+    margins = group_kernels(program).products(game.primal.lam) @ game.primal.d
     assert margins.min() > 0
 
 
@@ -422,7 +423,7 @@ def test_support_vectors_left_out_by_mistake_are_taken_back(
         monkeypatch.setattr(game_module, name, value)
     before = len(sizes("interior.game"))
     game = play(group_kernels(program), Settings(tol=1e-9))
-    support = int((whole.dual > 1e-6 * whole.dual.max()).sum())
+    support = int((whole.dual.lam > 1e-6 * whole.dual.lam.max()).sum())
     assert sizes("interior.game")[before] < support
     assert game.gap <= 1e-9
     assert game.lower == pytest.approx(whole.lower, rel=2e-9)
@@ -431,11 +432,10 @@ def test_support_vectors_left_out_by_mistake_are_taken_back(
 def test_a_worse_point_does_not_replace_the_best_bounds_of_a_game() -> None:
     kernels = group_kernels(GAMES["gln"].program)
     best, worse = play(kernels, Settings()), some_iterate(kernels)
-    kept = _bounds(worse, best, 99)
+    alone = _bounds(worse)
+    kept = best.better(replace(alone, iterations=99))
     assert kept.iterations == 99 and (kept.lower, kept.upper) == (best.lower, best.upper)
-    assert kept.primal_lam is best.primal_lam and kept.primal_d is best.primal_d
-    assert kept.dual is best.dual
-    alone = _bounds(worse, None, 0)
+    assert kept.primal is best.primal and kept.dual is best.dual
     assert alone.upper > best.upper and alone.lower < best.lower
 
 
@@ -446,14 +446,14 @@ def test_numpy_and_torch_play_the_same_game(case: object) -> None:
     assert one.iterations == other.iterations
     assert one.upper == pytest.approx(other.upper, rel=1e-9)
     assert one.lower == pytest.approx(other.lower, rel=1e-9)
-    np.testing.assert_allclose(one.primal_d, to_numpy(other.primal_d), atol=1e-6)
+    np.testing.assert_allclose(one.primal.d, to_numpy(other.primal.d), atol=1e-6)
 
 
 def test_a_single_sample_moves_the_kernel_weights() -> None:
     """lam is fixed at 1: its direction is exactly zero and must not stop the step of d."""
     design = GatedDesign(np.array([[3.0, 4.0]]), np.array([[1.0, 2.0, -2.0]]), np.array([0, 1, 1]))
     game = play(group_kernels(MaxMarginProgram(design, np.ones(1))), Settings())
-    np.testing.assert_allclose(game.primal_d, [0, 1], atol=1e-7)
+    np.testing.assert_allclose(game.primal.d, [0, 1], atol=1e-7)
     assert game.gap <= 1e-8
 
 

@@ -7,10 +7,11 @@ import pytest
 
 from solvers import MaxMarginProgram, Settings, Status, solve
 from solvers.methods import interior_point
-from solvers.methods.interior.game import Game, play
+from solvers.methods.interior.game import play
 from solvers.methods.interior.group_kernels import GroupKernels, group_kernels
-from solvers.methods.interior.newton import NewtonSystem, Targets
-from solvers.methods.interior.predictor_corrector import Start, starting_point
+from solvers.methods.interior.group_starts import Start, starting_point
+from solvers.methods.interior.group_system import GroupSystem, Targets
+from solvers.numerics.central_path import Best
 from tests.problems import (
     Construction,
     as_torch,
@@ -31,7 +32,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each game that is played is one in single precision."""
     singles: list[bool] = []
 
-    def noted(kernels: GroupKernels, settings: Settings, start: Start | None = None) -> Game:
+    def noted(kernels: GroupKernels, settings: Settings, start: Start | None = None) -> Best[Start]:
         singles.append(kernels.single)
         return play(kernels, settings, start)
 
@@ -85,9 +86,7 @@ def test_a_direction_of_a_single_precision_factor_solves_the_equations() -> None
     rng = np.random.default_rng(0)
     targets = Targets(*(rng.normal(size=m) for m in (60, 4, 60, 4)))
     directions = [
-        NewtonSystem(point, group_kernels(program, single=single).weighted(point.d)).direction(
-            targets
-        )
+        GroupSystem(group_kernels(program, single=single), point).solve(targets)
         for single in (False, True)
     ]
     for name in ("lam", "d", "z", "w"):

@@ -13,57 +13,19 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
-from ...numerics.arrays import (
-    Array,
-    NotPositiveDefinite,
-    SingularMatrix,
-    array_namespace,
-    float_of,
-    matmul,
-)
-from ...numerics.threads import choose_threads
+from ...numerics.arrays import Array, array_namespace, float_of, matmul
+from ...numerics.central_path import Best, Watch, follow
 from ..settings import Settings
 from .group_kernels import GroupKernels
-from .newton import Iterate, NewtonSystem
-from .predictor_corrector import Start, advance, starting_point, warm_point
+from .group_starts import Start, starting_point, warm_point
+from .group_system import GroupSystem, Iterate
 
-__all__ = ["Game", "play"]
+__all__ = ["play"]
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, eq=False)
-class Game:
-    """Best bounds of a run, with the points that give them, which need not be of one iterate.
-
-    Attributes
-    ----------
-    lower : float
-        Best lower bound of gamma, with the `primal_lam` (n,) and `primal_d` (G,) that give it:
-        the network with blocks `d[g] v_g(lam)` has this margin per unit of norm.
-    upper : float
-        Best upper bound of gamma, with the `dual` (n,) that gives it.
-    iterations : int
-    """
-
-    lower: float
-    primal_lam: Array
-    primal_d: Array
-    upper: float
-    dual: Array
-    iterations: int
-
-    @property
-    def gap(self) -> float:
-        """Relative gap `upper / lower - 1`, infinite as long as no margin is positive."""
-        return self.upper / self.lower - 1 if self.lower > 0 else math.inf
-
-    @property
-    def width(self) -> float:
-        """Length of the interval in which the bounds leave gamma, which is not negative."""
-        return self.upper - max(self.lower, 0.0)
 
 
 # Stop once this many iterations have not narrowed the bounds by a tenth.
@@ -80,52 +42,75 @@ DISTANT = 1.0
 WORTHWHILE = 0.8
 
 
-def play(kernels: GroupKernels, settings: Settings, start: Start | None = None) -> Game:
+def play(kernels: GroupKernels, settings: Settings, start: Start | None = None) -> Best[Start]:
     """Follow the central path of the game, from `start` on, until its bounds meet within `tol`.
 
-    The bounds are those of Gram arithmetic; the caller certifies what it makes of them.
+    Returns
+    -------
+    Best
+        Bounds of gamma, those of Gram arithmetic: the caller certifies what it makes of them. The
+        network with blocks `d[g] v_g(lam)` of its `primal` has the lower one as its margin per
+        unit of norm, the multipliers of its `dual` give the upper one.
     """
     point = starting_point(kernels) if start is None else warm_point(kernels, start)
-    return _follow(kernels, point, settings, 0)
+    return _followed(kernels, point, settings)
 
 
-def _follow(kernels: GroupKernels, point: Iterate, settings: Settings, done: int) -> Game:
-    """Follow the path as `play` does, from `point`, which took `done` iterations.
+def _followed(
+    kernels: GroupKernels, point: Iterate, settings: Settings, before: int = 0
+) -> Best[Start]:
+    """Follow the path as `play` does, from `point`, which took `before` iterations.
 
     Samples that the path is leaving behind are left out as it nears its end. If the margins of
     all samples then refuse what was found without them, the run goes on with them.
     """
-    game = _bounds(point, None, done)
-    widths = [math.inf] * PATIENCE + [game.width]
     limit = settings.max_iterations or ITERATIONS
-    may_leave_out = True
-    while game.iterations < limit:
-        if game.gap <= settings.tol or game.upper <= RESOLUTION * float_of(
-            matmul(game.dual, kernels.sizes)
-        ):
-            break
-        if not widths[-1] < 0.9 * widths[-1 - PATIENCE]:
-            break
-        if may_leave_out and game.gap < SETTLED:
-            near = _near(kernels, point)
+    system = partial(GroupSystem, kernels)
+    run = _Run(kernels, settings, before)
+    point = follow(point, system, run, limit=limit - before)
+    if run.near is None:
+        return run.best
+    log.debug("%d of %d samples are near", run.near.shape[0], point.lam.shape[0])
+    part = kernels.subset(run.near)
+    restricted = _restricted(part, point, run.near)
+    inner = _followed(part, restricted, settings, run.best.iterations)
+    run = _Run(
+        kernels, settings, inner.iterations, _with_all_samples(kernels, run.best, inner, run.near)
+    )
+    follow(point, system, run, limit=limit - inner.iterations)
+    return run.best
+
+
+class _Run(Watch[Start]):
+    """Bounds on the way, which ends too where Gram arithmetic does, or once few samples are near.
+
+    Attributes
+    ----------
+    near : (m,) integer array or None
+        The samples with which the run is to go on.
+    """
+
+    def __init__(
+        self,
+        kernels: GroupKernels,
+        settings: Settings,
+        before: int,
+        best: Best[Start] | None = None,
+    ) -> None:
+        super().__init__(_bounds, settings.tol, PATIENCE, settings.progress, best, before)
+        self.kernels, self.near = kernels, None
+        self._may_leave_out = best is None
+
+    def __call__(self, point: Iterate, done: int) -> bool:
+        goes_on = super().__call__(point, done)
+        sizes = float_of(matmul(self.best.dual.lam, self.kernels.sizes))
+        if not goes_on or self.best.upper <= RESOLUTION * sizes:
+            return False
+        if self._may_leave_out and self.best.gap < SETTLED:
+            near = _near(self.kernels, point)
             if 0 < near.shape[0] <= WORTHWHILE * point.lam.shape[0]:
-                log.debug("%d of %d samples are near", near.shape[0], point.lam.shape[0])
-                part = kernels.subset(near)
-                inner = _follow(part, _restricted(part, point, near), settings, game.iterations)
-                game = _with_all_samples(kernels, game, inner, near)
-                may_leave_out = False
-                continue
-        choose_threads(kernels.flops)
-        try:
-            # No name of its own: its matrices would still be there when the next ones are made.
-            point = advance(kernels, point, NewtonSystem(point, kernels.weighted(point.d)))
-        except (NotPositiveDefinite, SingularMatrix):
-            break
-        game = _bounds(point, game, game.iterations + 1)
-        if settings.progress is not None:
-            settings.progress(game.iterations, game.gap)
-        widths.append(game.width)
-    return game
+                self.near = near
+        return self.near is None
 
 
 def _near(kernels: GroupKernels, point: Iterate) -> Array:
@@ -141,34 +126,29 @@ def _restricted(part: GroupKernels, point: Iterate, rows: Array) -> Iterate:
     return replace(point, lam=lam, z=point.z[rows], products=part.products(lam))
 
 
-def _with_all_samples(kernels: GroupKernels, game: Game, inner: Game, rows: Array) -> Game:
-    """Best bounds of `game` and of `inner`, of the samples `rows`, as it stands for them all."""
-    xp = array_namespace(game.dual)
-    lam, dual = xp.zeros_like(game.dual), xp.zeros_like(game.dual)
-    lam[rows], dual[rows] = inner.primal_lam, inner.dual
-    lower = _lower_bound(lam, inner.primal_d, kernels.products(lam))
-    game = replace(game, iterations=inner.iterations)
-    if lower > game.lower:
-        game = replace(game, lower=lower, primal_lam=lam, primal_d=inner.primal_d)
-    if inner.upper < game.upper:
-        game = replace(game, upper=inner.upper, dual=dual)
-    return game
+def _with_all_samples(
+    kernels: GroupKernels, best: Best[Start], inner: Best[Start], rows: Array
+) -> Best[Start]:
+    """Best bounds of `best` and of `inner`, of the samples `rows`, as it stands for them all."""
+    primal, dual = (_padded(start, rows, best.dual.lam) for start in (inner.primal, inner.dual))
+    lower = _lower_bound(primal.lam, primal.d, kernels.products(primal.lam))
+    return best.better(Best(lower, primal, inner.upper, dual, inner.iterations))
 
 
-def _bounds(point: Iterate, best: Game | None, iteration: int) -> Game:
-    """Best of the bounds at `point` and of those of `best`."""
+def _padded(start: Start, rows: Array, like: Array) -> Start:
+    """Multipliers of the samples `rows` as those of all."""
+    lam = array_namespace(like).zeros_like(like)
+    lam[rows] = start.lam
+    return replace(start, lam=lam)
+
+
+def _bounds(point: Iterate) -> Best[Start]:
+    """Bounds of gamma at a point."""
     xp = array_namespace(point.lam)
     norms = xp.sqrt(xp.clip(matmul(point.lam, point.products), min=0.0))
     upper = float_of(xp.max(norms)) / float_of(xp.sum(point.lam))
-    lower = _lower_bound(point.lam, point.d, point.products)
-    if best is None:
-        return Game(lower, point.lam, point.d, upper, point.lam, iteration)
-    game = replace(best, iterations=iteration)
-    if lower > game.lower:
-        game = replace(game, lower=lower, primal_lam=point.lam, primal_d=point.d)
-    if upper < game.upper:
-        game = replace(game, upper=upper, dual=point.lam)
-    return game
+    start = Start(lam=point.lam, d=point.d)
+    return Best(_lower_bound(point.lam, point.d, point.products), start, upper, start)
 
 
 def _lower_bound(lam: Array, d: Array, products: Array) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from ...certificates.max_margin import Certificate, certify
 from ...numerics.arrays import array_namespace, float_of, to_numpy
 from ...programs.max_margin import MaxMarginProgram
-from ..interior.predictor_corrector import Start
+from ..interior.group_starts import Start
 from ..refinement import PrimalDual
 from ..settings import Settings
 
