@@ -3,8 +3,8 @@
 from ._extras import naming_extras
 
 try:
-    from solvers import solve, solve_nested, solve_norm, solve_one_vs_rest, to_cvxpy
-    from solvers import *  # isort: skip  (after the names that another `solvers` lacks)
+    from solvers import *
+    from solvers import Answer as Answer  # which another `solvers` has not
     from solvers.numerics import checks as checks
 except ImportError as error:
     if error.name != "solvers" or error.path is None:
