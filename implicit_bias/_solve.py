@@ -3,7 +3,7 @@
 from ._extras import naming_extras
 
 try:
-    from solvers import *
+    import solvers
     from solvers import Answer as Answer  # which another `solvers` has not
     from solvers.numerics import checks as checks
 except ImportError as error:
@@ -17,8 +17,13 @@ except ImportError as error:
     ) from error
 
 # Solvers of cvxpy are an extra.
-solve = naming_extras()(solve)
-solve_nested = naming_extras()(solve_nested)
-solve_norm = naming_extras()(solve_norm)
-solve_one_vs_rest = naming_extras()(solve_one_vs_rest)
-to_cvxpy = naming_extras()(to_cvxpy)
+_EXTRA = {"solve", "solve_nested", "solve_norm", "solve_one_vs_rest", "to_cvxpy"}
+
+
+def __getattr__(name: str) -> object:
+    """Load a name of the solvers."""
+    if name not in solvers.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(solvers, name)
+    globals()[name] = found = naming_extras()(found) if name in _EXTRA else found
+    return found

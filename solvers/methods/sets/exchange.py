@@ -66,6 +66,10 @@ def exchange(
     told : callable, optional
         Called with the exchanges so far and the wrong signs.
 
+    Returns
+    -------
+    Exchanged
+
     References
     ----------
     J. Kim, H. Park, "Fast nonnegative matrix factorization: an active-set-like method and

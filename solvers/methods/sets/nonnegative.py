@@ -51,6 +51,10 @@ def nonnegative_fit(
         fewer wrong signs: degenerate systems can cycle. If that ends far from the solution, the
         rounds go on.
 
+    Returns
+    -------
+    (n,) array
+
     Notes
     -----
     A round costs one Cholesky factorisation, and a handful of rounds is usual, however many

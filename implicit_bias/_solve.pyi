@@ -1,0 +1,4 @@
+"""Names of the seam: those of `solvers`."""
+
+from solvers import *
+from solvers.numerics import checks as checks
