@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 
 from .batched import per_network
+from .catalogue import get_trainer
 from .data import GatedData
 from .decay import shrink
 from .network_stack import NetworkStack, Rate
 from .objectives import log_mean_loss_gradient, mean_loss_gradient
+from .settings import TrainingSettings
 
 __all__ = ["GradientDescent"]
 
@@ -16,21 +18,16 @@ __all__ = ["GradientDescent"]
 class GradientDescent:
     """Heavy-ball gradient descent on the mean loss or on its logarithm, at given rates."""
 
-    def __init__(
-        self,
-        stack: NetworkStack,
-        kind: str,
-        momentum: float,
-        *,
-        logarithmic: bool,
-        weight_decay: float = 0.0,
-        decoupled: bool = False,
-    ) -> None:
-        self._stack, self._kind, self._momentum = stack, kind, momentum
-        self._decay, self._decoupled = weight_decay, decoupled
-        velocity = [torch.zeros_like(w) for w in stack.weights] if momentum else []
+    def __init__(self, stack: NetworkStack, settings: TrainingSettings) -> None:
+        self._stack, self._kind, self._momentum = stack, settings.loss, settings.momentum
+        self._decay, self._decoupled = settings.weight_decay, settings.decay == "decoupled"
+        velocity = [torch.zeros_like(w) for w in stack.weights] if settings.momentum else []
         self.state = {f"velocity.{i}": v for i, v in enumerate(velocity)}
-        self._gradient = log_mean_loss_gradient if logarithmic else mean_loss_gradient
+        self._gradient = (
+            log_mean_loss_gradient
+            if get_trainer(settings.trainer).logarithmic
+            else mean_loss_gradient
+        )
 
     def step(self, batch: GatedData, rate: Rate) -> None:
         """Take one step along the gradient of the loss over `batch`; see `Stepper`."""

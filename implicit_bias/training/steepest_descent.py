@@ -16,11 +16,13 @@ from torch import Tensor
 
 from .._solve import Norm, NormName
 from .batched import per_network
+from .catalogue import get_trainer
 from .data import GatedData
 from .decay import shrink
 from .margins import are_classes, n_margins, score_gradient
 from .network_stack import NetworkStack, Rate
 from .objectives import smoothed_loss
+from .settings import TrainingSettings
 from .steepest_steps import as_matrices, dual_norms, newton_schulz, norms_of, steepest
 from .stepper import log_loss_gradient
 
@@ -88,16 +90,14 @@ class NormalisedSteps:
     Parameters
     ----------
     stack : NetworkStack
-    kind : str
-        A loss of margins.
-    norms : sequence of Norm or str
-        One a weight of the network.
+    settings : TrainingSettings
+        With the loss, one of margins, and lam of ``W <- (1 - eta_t lam) W`` before every step.
+    n_steps : int or None
+        T.
     momentum : float
         beta of an average of gradients over steps.
-    n_steps : int, optional
-        T.
-    weight_decay : float
-        lam of ``W <- (1 - eta_t lam) W`` before every step.
+    norms : sequence of Norm or str, optional
+        One a weight of the network; those of the trainer if it is left out.
 
     Attributes
     ----------
@@ -110,22 +110,28 @@ class NormalisedSteps:
     def __init__(
         self,
         stack: NetworkStack,
-        kind: str,
-        norms: Sequence[Norm | NormName],
-        momentum: float = 0.0,
-        n_steps: int | None = None,
-        weight_decay: float = 0.0,
+        settings: TrainingSettings,
+        n_steps: int | None,
+        momentum: float,
+        norms: Sequence[Norm | NormName] | None = None,
     ) -> None:
-        self._stack, self._kind, self._decay = stack, kind, weight_decay
+        self._stack, self._kind, self._decay = stack, settings.loss, settings.weight_decay
         self._momentum = momentum
-        self._norms = [Norm.of(norm) for norm in norms]
-        self._n_steps = n_steps if momentum or weight_decay else None
+        own = get_trainer(settings.trainer).norms_of(len(stack.weights))
+        self._norms = [Norm.of(norm) for norm in (own if norms is None else norms)]
+        self._n_steps = n_steps if momentum or self._decay else None
         self._degree: int = getattr(stack.networks[0], "degree", None) or 1
         self._change = CHANGE if self._degree == 1 else CHANGE_OF_LAYERS
         zero, weight = torch.zeros((), dtype=torch.float64), stack.weights[0]
         first = zero.new_zeros(len(weight), device=weight.device)
         self.state = {"steps": zero, "first": first}
         self.begun = False
+
+    def _remember(self, average: str, scale: str) -> None:
+        """Begin decaying sums of these names in the state, at 0."""
+        self.state[scale] = torch.full_like(self.state["first"], -math.inf)
+        for i, weight in enumerate(self._stack.weights):
+            self.state[f"{average}.{i}"] = torch.zeros_like(weight)
 
     def step(self, batch: GatedData, rate: Rate) -> None:
         """Take one step; `rate` is c, or None where it is found."""
@@ -221,10 +227,10 @@ class SteepestDescent(NormalisedSteps):
 
     Parameters
     ----------
-    stack, kind, norms
+    stack, settings, n_steps, norms
         As of `NormalisedSteps`.
-    momentum : float
-        beta in [0, 1).
+    momentum : float, optional
+        beta in [0, 1); that of the settings, or the trainer's own, if it is left out.
     polar : {"exact", "newton-schulz"}
         How polar factors of spectral steps are computed; the second as Muon is shipped.
     """
@@ -232,22 +238,21 @@ class SteepestDescent(NormalisedSteps):
     def __init__(
         self,
         stack: NetworkStack,
-        kind: str,
-        norms: Sequence[Norm | NormName],
-        momentum: float = 0.0,
+        settings: TrainingSettings,
+        n_steps: int | None,
+        momentum: float | None = None,
+        norms: Sequence[Norm | NormName] | None = None,
         polar: Polar = "exact",
-        n_steps: int | None = None,
-        weight_decay: float = 0.0,
     ) -> None:
-        super().__init__(stack, kind, norms, momentum, n_steps, weight_decay)
+        if momentum is None:
+            momentum = settings.momentum or get_trainer(settings.trainer).own_momentum
+        super().__init__(stack, settings, n_steps, momentum, norms)
         self._polar = polar
-        self._measures = not momentum and not weight_decay
+        self._measures = not momentum and not self._decay
         if self._measures:
             self.state["size"] = torch.zeros_like(self.state["first"])
         if momentum:
-            self.state["scale"] = torch.full_like(self.state["first"], -math.inf)
-            for i, weight in enumerate(stack.weights):
-                self.state[f"average.{i}"] = torch.zeros_like(weight)
+            self._remember("average", "scale")
 
     def _move(self, batch: GatedData, rate: Rate) -> None:
         if rate is not None or not self._measures:
@@ -290,29 +295,18 @@ class LionDescent(NormalisedSteps):
 
     Parameters
     ----------
-    stack, kind
+    stack, settings, n_steps
         As of `NormalisedSteps`.
-    betas : pair of float
-        In [0, 1), the second positive.
     """
 
     def __init__(
-        self,
-        stack: NetworkStack,
-        kind: str,
-        betas: tuple[float, float] = LION_BETAS,
-        n_steps: int | None = None,
-        weight_decay: float = 0.0,
+        self, stack: NetworkStack, settings: TrainingSettings, n_steps: int | None
     ) -> None:
-        norms: list[NormName] = ["linf"] * len(stack.weights)
-        super().__init__(stack, kind, norms, betas[1], n_steps, weight_decay)
-        self._betas = betas
-        self.state["scale"] = torch.full_like(self.state["first"], -math.inf)
-        for i, weight in enumerate(stack.weights):
-            self.state[f"average.{i}"] = torch.zeros_like(weight)
+        super().__init__(stack, settings, n_steps, LION_BETAS[1])
+        self._remember("average", "scale")
 
     def _directions(self, log_loss: Tensor, gradients: list[Tensor]) -> list[Tensor]:
-        first, second = self._betas
+        first, second = LION_BETAS
         sums = _averaged(self.state, "average", log_loss, gradients, second)
         # m_t is 1 - second of the sum, from which m_{t-1} follows, all over exp(scale).
         earlier = first * (1 - second) / second
@@ -333,7 +327,7 @@ class AdamDescent(NormalisedSteps):
 
     Parameters
     ----------
-    stack, kind
+    stack, settings, n_steps
         As of `NormalisedSteps`.
     betas : pair of float
         Decay of both averages, in [0, 1).
@@ -344,20 +338,15 @@ class AdamDescent(NormalisedSteps):
     def __init__(
         self,
         stack: NetworkStack,
-        kind: str,
+        settings: TrainingSettings,
+        n_steps: int | None,
         betas: tuple[float, float] = ADAM_BETAS,
         epsilon: float = 0.0,
-        n_steps: int | None = None,
-        weight_decay: float = 0.0,
     ) -> None:
-        norms: list[NormName] = ["linf"] * len(stack.weights)
-        super().__init__(stack, kind, norms, betas[0], n_steps, weight_decay)
+        super().__init__(stack, settings, n_steps, betas[0])
         self._betas, self._epsilon = betas, epsilon
-        for name in ("average", "square"):
-            for i, weight in enumerate(stack.weights):
-                self.state[f"{name}.{i}"] = torch.zeros_like(weight)
-        self.state["scale"] = torch.full_like(self.state["first"], -math.inf)
-        self.state["square scale"] = self.state["scale"].clone()
+        self._remember("average", "scale")
+        self._remember("square", "square scale")
 
     def _directions(self, log_loss: Tensor, gradients: list[Tensor]) -> list[Tensor]:
         state, (first, second) = self.state, self._betas

@@ -130,11 +130,9 @@ class SteepestDescent(MarginOptimizer):
         norms = [
             group["norm"] for group in self.param_groups for p in group["params"] if p.requires_grad
         ]
-        settings = self._settings
         return SteepestSteps(
-            network, settings.loss, norms, self._momentum, self._polar,
-            n_steps=self._n_steps, weight_decay=settings.weight_decay,
-        )  # fmt: skip
+            network, self._settings, self._n_steps, self._momentum, norms, self._polar
+        )
 
 
 class Adam(MarginOptimizer):
@@ -215,11 +213,7 @@ class Adam(MarginOptimizer):
         )
 
     def _method(self, network: ClosureNetwork) -> Stepper:
-        settings = self._settings
-        return AdamDescent(
-            network, settings.loss, self._betas, self._epsilon,
-            n_steps=self._n_steps, weight_decay=settings.weight_decay,
-        )  # fmt: skip
+        return AdamDescent(network, self._settings, self._n_steps, self._betas, self._epsilon)
 
 
 def _checked_betas(betas: Any) -> tuple[float, float]:

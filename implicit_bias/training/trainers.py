@@ -25,37 +25,22 @@ from .stepper import Stepper
 __all__ = ["STEPPERS", "check_trainer", "make_stepper"]
 
 HEAVY_BALL = 0.9
+Making = Callable[[NetworkStack, TrainingSettings, int], Stepper]
 
 
 def _normalised(stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> Stepper:
     if settings.automatic:
         return LineSearchDescent(stack, settings.loss, settings.momentum)
-    return GradientDescent(stack, settings.loss, settings.momentum, logarithmic=True)
+    return GradientDescent(stack, settings)
 
 
-def _steepest(stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> Stepper:
-    row = get_trainer(settings.trainer)
-    momentum = settings.momentum or row.own_momentum
-    return SteepestDescent(
-        stack,
-        settings.loss,
-        row.norms_of(len(stack.weights)),
-        momentum,
-        n_steps=settings.n_steps,
-        weight_decay=settings.weight_decay,
-    )
+def _of(method: type[AdamDescent | LionDescent | SteepestDescent]) -> Making:
+    return lambda stack, settings, n_samples: method(stack, settings, settings.n_steps)
 
 
-STEPPERS: Mapping[str, Callable[[NetworkStack, TrainingSettings, int], Stepper]] = MappingProxyType(
+STEPPERS: Mapping[str, Making] = MappingProxyType(
     {
-        "constant": lambda stack, settings, n: GradientDescent(
-            stack,
-            settings.loss,
-            settings.momentum,
-            logarithmic=False,
-            weight_decay=settings.weight_decay,
-            decoupled=settings.decay == "decoupled",
-        ),
+        "constant": lambda stack, settings, n: GradientDescent(stack, settings),
         "normalised": _normalised,
         "momentum": lambda stack, settings, n: LineSearchDescent(stack, settings.loss, HEAVY_BALL),
         "dual": lambda stack, settings, n: DualAcceleration(stack, settings.loss),
@@ -65,13 +50,9 @@ STEPPERS: Mapping[str, Callable[[NetworkStack, TrainingSettings, int], Stepper]]
         "smoothed": lambda stack, settings, n_samples: SmoothedReLU(
             stack, settings.loss, n_samples, settings.n_steps
         ),
-        **dict.fromkeys(("sign", "spectral", "coordinate", "signum", "muon"), _steepest),
-        "adam": lambda stack, settings, n: AdamDescent(
-            stack, settings.loss, n_steps=settings.n_steps, weight_decay=settings.weight_decay
-        ),
-        "lion": lambda stack, settings, n: LionDescent(
-            stack, settings.loss, n_steps=settings.n_steps, weight_decay=settings.weight_decay
-        ),
+        **dict.fromkeys(("sign", "spectral", "coordinate", "signum", "muon"), _of(SteepestDescent)),
+        "adam": _of(AdamDescent),
+        "lion": _of(LionDescent),
         "newton": lambda stack, settings, n: Newton(stack, settings.loss),
     }
 )
