@@ -147,14 +147,14 @@ def is_estimator(door: Door) -> bool:
 CALLS: dict[str, str] = {
     **{
         f"Result.{view}": f'ib.solve_linear_svm([[2.0], [-1.0]], [1, -1]).{view}("limit")'
-        for view in ("files", "proofs", "sides", "statuses")
+        for view in ("files", "proofs", "sides", "statuses", "tables")
     },
     **{
         f"Trajectory.{view}": f"""
 settings = ib.TrainingSettings(schedule=((2, 0.1),))
 ib.train(ib.DeepLinear(1), [[2.0], [-1.0]], [1, -1], settings=settings).{view}("path")
 """
-        for view in ("files", "proofs", "sides", "statuses")
+        for view in ("files", "proofs", "sides", "statuses", "tables")
     },
     **{
         f"{name}.{method}": f"""

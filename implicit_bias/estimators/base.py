@@ -339,7 +339,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     @property
     def support_(self) -> Any:
         """Row numbers (s,) of the support vectors; a list of such for K > 2."""
-        return self._each(lambda limit: self._rows[_supported(limit)[self._merged]], list)
+        return self._each(lambda limit: self._rows[limit.supported[self._merged]], list)
 
     @property
     def n_iter_(self) -> Any:
@@ -442,12 +442,6 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
 def _separates(limit: MarginLimit) -> bool:
     return limit.certificate.proves_separability()
-
-
-def _supported(limit: MarginLimit) -> NDArray[np.bool_]:
-    """Return which rows (n,) are support vectors; of several classes over any other one."""
-    support: NDArray[np.bool_] = to_numpy(limit.support)
-    return np.asarray(support.any(axis=1)) if support.ndim == 2 else support
 
 
 def _dense(inputs: Any) -> Floats:

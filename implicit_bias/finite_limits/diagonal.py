@@ -27,6 +27,7 @@ from .._solve import (
 from ..data.arrays import Floats
 from ..limits.predictors import LinearPredictor
 from ..limits.result import ReadOnlyResult, proved, size_of
+from ..quantities.definition import Quantity
 from .dual_newton import infeasibility, solve_equalities, solve_margins
 from .potential import Potential, potential_of
 
@@ -125,6 +126,28 @@ class DiagonalLimit(ReadOnlyResult):
         "start, misfit {certificate.misfit:.2g}\n"
         "  coefficients within {certificate.distance:.2g}; {n_features} features, {n_samples} "
         "samples, {iterations} steps, {seconds:.3g} s"
+    )
+
+    ROW: ClassVar = {
+        "objective": "objective", "lower_bound": "certificate.dual_objective", "gap": "gap",
+        "n_units": "n_features", "iterations": "iterations", "limit_seconds": "seconds",
+        "l1_limit": "l1_norm", "l2_limit": "l2_norm",
+    }  # fmt: skip
+    SCREEN = ("status", "lower_bound", "gap", "l1_norm", "l2_norm")
+    TITLE, HEADS = "prediction", ("", "{}")
+    LINES = (
+        "status",
+        Quantity("objective", "least potential", "{:.10g}".format),
+        "lower_bound",
+        "gap",
+        Quantity("margin", "margin", "{:.6g}".format),
+        Quantity("certificate.misfit", "misfit", "{:.2e}".format),
+        Quantity("certificate.distance", "every coefficient within", "{:.2e}".format),
+        "l1_limit",
+        "l2_limit",
+        "n_units",
+        "iterations",
+        "limit_seconds",
     )
 
     zeta: Floats
@@ -237,6 +260,16 @@ class DiagonalLimit(ReadOnlyResult):
             self._potential, Phi, targets, self.zeta, self.dual, self.margin, self.proof, self.tol
         )
         return type(self)(**found)
+
+    @property
+    def l1_norm(self) -> float:
+        """l1 norm of the coefficients."""
+        return float(np.abs(self.zeta).sum())
+
+    @property
+    def l2_norm(self) -> float:
+        """l2 norm of the coefficients."""
+        return float(np.linalg.norm(self.zeta))
 
     @property
     def _asked(self) -> str:

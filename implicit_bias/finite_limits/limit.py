@@ -21,6 +21,7 @@ from ..limits.predictors import (
     unit_matrices,
 )
 from ..limits.result import ReadOnlyResult, Solved, how_many, proved, size_of
+from ..quantities.definition import Quantity
 from .arguments import coefficients_of
 from .certificate import FitLimitCertificate, certificate_of, status_of
 from .problem import FitProblem
@@ -131,6 +132,27 @@ class FitLimit(ReadOnlyResult, FitChoice):
         "  objective {objective:.10g}, gap {gap:.2g}, mean loss {mean_loss:.6g}, size {size:.6g}\n"
         "  {n_live} of {n_units} units live, {n_samples} samples, {solver}, {iterations} "
         "iterations, {seconds:.3g} s"
+    )
+
+    ROW: ClassVar = {
+        "objective": "objective", "lower_bound": "certificate.dual_objective", "gap": "gap",
+        "n_units": "n_units", "n_live": "n_live", "iterations": "iterations",
+        "limit_seconds": "seconds",
+    }  # fmt: skip
+    SCREEN = ("lower_bound", "gap", "status")
+    TITLE, HEADS = "prediction", ("", "{}")
+    LINES = (
+        "status",
+        Quantity("objective", "least value", "{:.10g}".format),
+        "lower_bound",
+        "gap",
+        Quantity("mean_loss", "mean loss there", "{:.6g}".format),
+        Quantity("size", "size", "{:.6g}".format),
+        "n_units",
+        "n_live",
+        Quantity("_bound_by_ball", "the ball binds"),
+        "iterations",
+        "limit_seconds",
     )
 
     zeta: Floats
@@ -280,3 +302,7 @@ class FitLimit(ReadOnlyResult, FitChoice):
         proved = certificate_of(problem, self._regulariser, zeta, self.dual)
         status = status_of(problem, self._regulariser, proved, self.proof, self.tol)
         return replace(self, certificate=proved, status=status)
+
+    @property
+    def _bound_by_ball(self) -> str | None:
+        return ("yes" if self.binds else "NO") if self.radius else None

@@ -26,7 +26,7 @@ from .._solve import (
     to_numpy,
 )
 from .predictors import DecisionFunction
-from .result import MaxMarginResult, how_many, size_of
+from .result import SeparatingLimit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ class HasNorm(Protocol):
         """Return the norm of coefficients `zeta` in the limit's own shape."""
 
 
-class Limit(MaxMarginResult, ABC):
+class Limit(SeparatingLimit, ABC):
     """The max-margin solution that a theorem names as the limit of training.
 
     Arrays are of the kind and on the device of the inputs that were given, in float64.
@@ -92,8 +92,6 @@ class Limit(MaxMarginResult, ABC):
         "  {solver}, {iterations} iterations, {seconds:.3g} s"
     )
 
-    margins: DenseArray
-    support: DenseArray
     unit_norms: DenseArray
     dual_norms: DenseArray
     norm: NormName | None = field(default=None, kw_only=True)
@@ -117,10 +115,6 @@ class Limit(MaxMarginResult, ABC):
             dual_norms=design.group_norms(program.dual_blocks(solution.dual)),
             **own,
         )
-
-    n_support = how_many("support", "Number of support vectors.")
-    n_units = size_of("unit_norms", "Number of units.")
-    n_live = how_many("live", "Number of live units.")
 
     @property
     @abstractmethod

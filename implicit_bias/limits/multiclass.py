@@ -33,7 +33,7 @@ from .formulation import Solving, chosen
 from .joint_margin import JointMargin, class_labels, class_matrix
 from .limit import Limit
 from .predictors import MulticlassPredictor, unit_matrices
-from .result import MaxMarginResult, how_many
+from .result import SeparatingLimit
 from .split import WAY_OUT, SplitLimit, solve_split
 
 __all__ = ["MarginLimit", "MulticlassLimit", "solve_multiclass_svm"]
@@ -44,7 +44,7 @@ _CLOSE = 1e-9
 LIVE = 1e-6
 
 
-class MulticlassLimit(MaxMarginResult):
+class MulticlassLimit(SeparatingLimit):
     """The max-margin solution of K classes at once, in the norm of an optimiser.
 
     Arrays are of the kind and on the device of the inputs that were given, in float64.
@@ -78,10 +78,10 @@ class MulticlassLimit(MaxMarginResult):
     """
 
     ADVICE: ClassVar = {
-        **MaxMarginResult.ADVICE,
+        **SeparatingLimit.ADVICE,
         Status.NOT_SEPARABLE: WAY_OUT.format("solve_multiclass_svm"),
     }
-    RECORD = (*MaxMarginResult.RECORD, "n_classes", "n_support", "is_unique")
+    RECORD = (*SeparatingLimit.RECORD, "n_classes", "n_support", "is_unique")
     BRIEF = (
         "{status.name}, {norm}, coefficients {_sizes}\n"
         "  optimum in [{dual_objective:.10g}, {objective:.10g}], gap {gap:.2g} (tol {tol:.2g})\n"
@@ -89,11 +89,7 @@ class MulticlassLimit(MaxMarginResult):
         "  {solver}, {iterations} iterations, {seconds:.3g} s"
     )
 
-    margins: DenseArray
-    support: DenseArray
     norm: NormName
-
-    n_support = how_many("support", "Number of support pairs.")
 
     @property
     def n_classes(self) -> int:

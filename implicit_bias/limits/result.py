@@ -10,24 +10,30 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast, dataclass_transform, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._doors import door, result
 from .._saved import Kind, filled, read_saved, write_saved
-from .._solve import Answer, Certificate, DenseArray, Solution, Status
+from .._solve import Answer, Certificate, DenseArray, Solution, Status, to_numpy
+from ..quantities.definition import Quantity
 from ..quantities.measured import plain
 from ..quantities.said import Said, Writer
-from ..quantities.table import lines, record_lines
+from ..quantities.table import TABLE, record_lines
 from .stored import array_device, decoded, encoded, movable, placed
 
 __all__ = [
     "MaxMarginResult",
     "ReadOnlyResult",
     "Result",
+    "SeparatingLimit",
     "Solved",
     "how_many",
     "proved",
     "size_of",
 ]
+
+
+SEPARATION = ("separation_bound", "separation_rounding")
 
 
 def proved(name: str, doc: str) -> float:
@@ -66,8 +72,9 @@ class Result(Answer, Said):
 
     Attributes
     ----------
-    LINES : tuple of str
-        Quantities of its table, named as those of `SCREEN`.
+    LINES : tuple of str and Quantity
+        Of its table: columns of the row or paths that `quantities.TABLE` knows, or quantities of
+        its own.
     RECORD : tuple of str
         What its record has beside status, certificate and single values: arrays, properties.
     BRIEF : str
@@ -86,7 +93,7 @@ class Result(Answer, Said):
     """
 
     PREDICTED: ClassVar = True
-    LINES: ClassVar[tuple[str, ...]] = ("status",)
+    LINES: ClassVar[tuple[str | Quantity, ...]] = ("status",)
     RECORD: ClassVar[tuple[str, ...]] = ()
     BRIEF: ClassVar[str] = ""
 
@@ -227,9 +234,21 @@ class Result(Answer, Said):
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return titles and texts of the quantities of `LINES`, those that it has."""
-        places = self._places()
-        known = {name: attrgetter(places.get(name, name))(self) for name in self.LINES}
-        return lines(known | {"status": self.status.name}, *self.LINES)
+        places = {**self.ROW, "status": "status.name"}
+        found: list[tuple[str, ...]] = []
+        for one in self.LINES:
+            quantity = TABLE[one] if isinstance(one, str) else one
+            value = attrgetter(places.get(quantity.name, quantity.name))(self)
+            found += [] if value is None else [(quantity.title, quantity.text(value))]
+        return found
+
+    def _places(self) -> Mapping[str, str]:
+        return {**self.ROW, "status": "_trouble"}
+
+    @property
+    def _trouble(self) -> str | None:
+        """The status where it is no good news."""
+        return None if self.status is Status.SOLVED else self.status.name
 
     def _shown_rows(self) -> list[tuple[str, str]]:
         return record_lines(self.to_dict())
@@ -296,3 +315,61 @@ class MaxMarginResult(Solved):
     def _sizes(self) -> str:
         """Shape of the coefficients, in words."""
         return " x ".join(map(str, self.zeta.shape))
+
+
+class SeparatingLimit(MaxMarginResult):
+    """Base of limits whose coefficients separate samples, of two labels or of K classes.
+
+    A subclass has `unit_norms` (H,) and `live` (H,) besides.
+
+    Attributes
+    ----------
+    margins : (n,) array
+    support : (n,) or (n, K) boolean array
+    """
+
+    ROW: ClassVar = {
+        "objective": "objective", "lower_bound": "dual_objective", "gap": "gap",
+        "n_support": "_n_supporting", "n_units": "n_units", "n_live": "n_live",
+        "iterations": "iterations", "limit_seconds": "seconds",
+    }  # fmt: skip
+    SCREEN = ("status", "objective", "lower_bound", "gap", "limit_seconds", "n_live", "n_support")
+    TITLE, HEADS = "prediction", ("", "{}")
+    LINES = (
+        "status", "objective", "lower_bound", "gap",
+        *(replace(TABLE[name], name=f"certificate.{name}") for name in SEPARATION),
+        Quantity("_multiplied", "samples with a multiplier"), "iterations", "limit_seconds",
+    )  # fmt: skip
+
+    margins: DenseArray
+    support: DenseArray
+
+    n_support = how_many("support", "Number of support vectors; pairs of sample and other class.")
+    n_units = size_of("unit_norms", "Number of units.")
+    n_live = how_many("live", "Number of live units.")
+
+    @property
+    def supported(self) -> NDArray[np.bool_]:
+        """Samples (n,) that are support vectors, of K classes beside any other class."""
+        return self._samples(self.support)
+
+    def screen(self) -> dict[str, Any]:
+        """Return what the first screen shows; of what nothing separates, the proof."""
+        counts = {"n_support": f"{self.n_support} of {self.n_samples}"}
+        if self.status is Status.NOT_SEPARABLE:
+            bound = {"separation_bound": self.certificate.separation_bound}
+            return {"status": self.status.name, **counts, **bound}
+        found = super().screen() | counts | {"n_live": f"{self.n_live} of {self.n_units}"}
+        return {name: one for name, one in found.items() if name != "n_live" or self.n_units > 1}
+
+    @property
+    def _n_supporting(self) -> int:
+        return int(self.supported.sum())
+
+    @property
+    def _multiplied(self) -> str:
+        return f"{int(self._samples(self.dual > 0).sum())} of {self.n_samples}"
+
+    def _samples(self, holds: DenseArray) -> NDArray[np.bool_]:
+        """Return of which samples it holds, of K classes beside any other class."""
+        return np.asarray(to_numpy(holds).reshape(self.n_samples, -1).any(axis=1))

@@ -76,7 +76,7 @@ class Said(Shown):
     TITLE : str
         Of its table; empty if it has none.
     HEADS : tuple of str
-        Over the columns of that table.
+        Over the columns of that table, "{}" being what the object is called.
     PANELS : tuple of str
         "module:function" of each panel, a function of the object and the axes.
     """
@@ -118,9 +118,11 @@ class Said(Shown):
         """Return its columns of the first screen."""
         return (Side(name, self.screen(), self.PREDICTED),) if self.SCREEN else ()
 
-    def tables(self) -> tuple[Table, ...]:
+    @door()
+    def tables(self, name: str = "") -> tuple[Table, ...]:
         """Return its tables."""
-        return (Table(self.TITLE, self.HEADS, tuple(self.rows())),) if self.TITLE else ()
+        heads = tuple(head.format(name) for head in self.HEADS)
+        return (Table(self.TITLE, heads, tuple(self.rows())),) if self.TITLE else ()
 
     @door()
     def statuses(self, name: str) -> dict[str, Status]:

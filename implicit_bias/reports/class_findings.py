@@ -17,7 +17,7 @@ from ..quantities.premises import LOSS_TO_0, MARGINS, SEPARABLE
 from ..quantities.said import Side, Table
 from ..quantities.table import stacked
 from ..training.trajectory import Trajectory
-from .columns import limit_columns, n_support, over_classes
+from .columns import over_classes
 from .finding import Finding
 from .findings import dual_condition, evidence, of_screen
 from .trained import shortfall
@@ -111,7 +111,7 @@ def _objects(done: Progressed) -> dict[str, Any]:
 def class_columns(done: Progressed) -> dict[str, Any]:
     """Return the row of all classes: the worst over them, and the labels by the largest score."""
     trained = done.trained.values()
-    cells = [limit_columns(limit, "") for limit in done.limits.values()]
+    cells = [limit.cells() for limit in done.limits.values()]
     cells += [one.comparison.cells() | one.trajectory.cells() for one in trained]
     found = {"n_classes": len(done.limits)} | over_classes(cells)
     if done.labels is not None:
@@ -123,12 +123,12 @@ def _table(classes: Sequence[int], done: Progressed) -> Table:
     """Return a table with one line for each class, dashes for what is not done yet."""
     known: dict[str, dict[str, Any]] = {str(label): {} for label in classes}
     for label, limit in done.limits.items():
-        known[str(label)] |= limit_columns(limit, "") | {
+        known[str(label)] |= limit.cells() | {
             "status": limit.status.name,
             # Narrow, so that eleven columns fit beside each other.
             "objective": number(limit.objective, ".6g"),
             "gap": number(limit.gap, ".1e"),
-            "n_support": f"{n_support(limit)} of {len(limit.dual)}",
+            "n_support": f"{int(limit.supported.sum())} of {len(limit.dual)}",
         }
     for label, one in done.trained.items():
         known[str(label)] |= one.comparison.cells() | one.trajectory.cells()
@@ -150,7 +150,7 @@ def _record(one: Trained | None) -> dict[str, Any]:
 
 def _sides(done: Progressed) -> tuple[Side, ...]:
     """Return the worst over all classes, of limits and of networks."""
-    limits = of_screen(over_classes([limit_columns(one, "") for one in done.limits.values()]))
+    limits = of_screen(over_classes([one.cells() for one in done.limits.values()]))
     cells = [one.comparison.cells() | one.trajectory.cells()
              for one in done.trained.values()]  # fmt: skip
     labels = {} if done.labels is None else done.labels.cells()

@@ -16,9 +16,8 @@ from ..quantities.assumptions import Assumption
 from ..quantities.formatting import loss_in_words
 from ..quantities.premises import DUAL_NORMS, LOSS_TO_0, MARGINS, SEPARABLE, SPAN, START
 from ..quantities.said import Side, Table
-from ..quantities.table import columns, lines
+from ..quantities.table import columns
 from ..training.trajectory import Trajectory
-from .columns import limit_columns, n_support, supported
 from .finding import Finding
 from .trained import divergence, unseparated
 from .verdict import Evidence
@@ -63,26 +62,18 @@ def solved(limit: MarginLimit, name: str) -> Finding:
     """Return the finding of a limit that no network has been compared with."""
     certificate, record = limit.certificate, limit.to_dict()
     separable = certificate.proves_separability() or None
-    multiplied = (to_numpy(limit.dual) > 0).reshape(len(limit.dual), -1).any(axis=1)
-    cells = limit_columns(limit, name)
-    rows = (
-        *lines({"status": limit.status.name, **cells}, "status", *BOUNDS),
-        *lines(record, "separation_bound", "separation_rounding"),
-        ("samples with a multiplier", f"{int(multiplied.sum())} of {len(limit.dual)}"),
-        *lines(cells, "iterations", "limit_seconds"),
-    )
     return Finding.said(
         "limit",
         record={"limit": record},
-        tables=(Table("prediction", ("", name), rows),),
+        tables=limit.tables(name),
         assumptions=(
             SEPARABLE.found(
                 said="the data are separable in these gates (certified)",
                 holds=False if limit.status is Status.NOT_SEPARABLE else separable,
             ),
         ),
-        row=cells,
-        sides=(Side(name, _alone(limit, cells), predicted=True),),
+        row={"limit": name, **limit.cells()},
+        sides=limit.sides(name),
         objects={"limit": limit},
         **_of_limit(limit, name, record),
     )
@@ -131,7 +122,8 @@ def compared(
             Side("network", of_screen(comparison.cells() | sides[1])),
         ),
         objects={"limit": limit, "comparison": comparison},
-        row=limit_columns(limit, name)
+        row={"limit": name}
+        | limit.cells()
         | state.cells()
         | comparison.cells()
         | {"train_error_limit": 1 - at_train},
@@ -181,7 +173,7 @@ def separable_assumptions(
     n_others = 1 if np.ndim(train.y) == 1 else train.y.shape[1] - 1
     begins, at_zero = float(trajectory.log_loss[0]), LOG_LOSS_AT_0[loss](n_others)
     X = to_numpy(train.X)
-    rank, of = (int(np.linalg.matrix_rank(part)) for part in (X[supported(limit)], X))
+    rank, of = (int(np.linalg.matrix_rank(part)) for part in (X[limit.supported], X))
     return (
         SEPARABLE.found(said="the data are separable by such a network (certified)", holds=True),
         loss_vanishes(trajectory),
@@ -248,12 +240,12 @@ def _both(
     if state.smallest_margin > 0:
         norm_per_margin = comparison.network_norm / state.smallest_margin
     predicted = {
-        **limit_columns(limit, ""),
+        **limit.cells(),
         "status": limit.status.name,
         "smallest_margin": margin,
         "network_norm": float(limit.unit_norms.sum()),
         "n_live": f"{int(limit.live.sum())} of {n_units}",
-        "n_support": f"{n_support(limit)} of {n_samples}",
+        "n_support": f"{int(limit.supported.sum())} of {n_samples}",
         "train_accuracy": accuracies[0],
         "val_accuracy": accuracies[1],
         "final_loss": "0 (in the limit)",
@@ -284,19 +276,6 @@ def _rows(
         ("iterations | steps", str(limit.iterations), str(int(trajectory.step[-1]))),
         *both("final_loss", "log_inverse_loss", "limit_seconds"),
     )
-
-
-def _alone(limit: MarginLimit, cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the first screen shows of a limit that no network stands beside."""
-    counts = {
-        "n_support": f"{int(limit.support.sum())} of {len(limit.dual)}",
-        "n_live": f"{int(limit.live.sum())} of {len(limit.live)}" if len(limit.live) > 1 else None,
-    }
-    if limit.status is Status.NOT_SEPARABLE:
-        # Coefficients that do not separate have no norm per margin: the proof has.
-        proof = {"separation_bound": limit.to_dict().get("separation_bound")}
-        return of_screen({"status": limit.status.name, **proof, "n_support": counts["n_support"]})
-    return of_screen({"status": limit.status.name, **cells, **counts})
 
 
 def of_screen(values: Mapping[str, Any]) -> dict[str, Any]:

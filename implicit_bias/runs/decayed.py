@@ -16,7 +16,6 @@ from ..finite_limits.limit import FitLimit
 from ..limits.limit import Limit
 from ..quantities.assumptions import Assumption
 from ..quantities.said import Side, Table
-from ..quantities.table import lines
 from ..reports.finding import Finding
 from ..reports.findings import gating_file
 from ..reports.report import Report
@@ -222,40 +221,15 @@ def _measured(
 
 def _solved(limit: FitLimit, name: str) -> Finding:
     """Return the finding of a finite limit."""
-    record = limit.to_dict()
-    cells = {
-        "limit": name,
-        "objective": limit.objective,
-        "lower_bound": limit.certificate.dual_objective,
-        "gap": limit.gap,
-        "n_units": len(limit.unit_norms),
-        "n_live": int(limit.live.sum()),
-        "iterations": limit.iterations,
-        "limit_seconds": limit.seconds,
-    }
-    shown = {name: one for name, one in cells.items() if name != "objective"}
-    rows = (
-        ("status", limit.status.name),
-        ("least value", f"{limit.objective:.10g}"),
-        *lines(shown, "lower_bound", "gap"),
-        ("mean loss there", f"{limit.mean_loss:.6g}"),
-        ("size", f"{limit.size:.6g}"),
-        *lines(shown, "n_units", "n_live"),
-        *((("the ball binds", "yes" if limit.binds else "NO"),) if limit.radius else ()),
-        *lines(shown, "iterations", "limit_seconds"),
-    )
-    side = {"lower_bound": cells["lower_bound"], "gap": limit.gap}
-    if limit.status is not Status.SOLVED:
-        side["status"] = limit.status.name
     return Finding.said(
         "limit",
-        record={"limit": record},
-        tables=(Table("prediction", ("", name), rows),),
-        files={"limit.safetensors": limit.save},
-        statuses={name: limit.status},
-        certificates={name: record},
-        row=cells,
-        sides=(Side(name, side, predicted=True),),
+        record={"limit": limit.to_dict()},
+        tables=limit.tables(name),
+        files=limit.files("limit"),
+        statuses=limit.statuses(name),
+        certificates=limit.proofs(name),
+        row={"limit": name, **limit.cells()},
+        sides=limit.sides(name),
         objects={"limit": limit},
         verdicts=(),
     )

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..._solve import Status
 from ...data.arrays import Floats
 from ...data.dataset import Dataset
 from ...data.sample import Sample
 from ...finite_limits.diagonal import DiagonalLimit
 from ...finite_limits.program import LeastPotential
-from ...quantities.said import Side, Table
-from ...quantities.table import lines
 from ...reports.finding import Finding
 from ...runs.setup import Setup
 from ...training.settings import TrainingSettings
@@ -65,30 +61,7 @@ def of_margins(setup: Setup) -> bool:
 
 def solved(setup: DiagonalSetup) -> Finding:
     """Return the finding of the limit."""
-    limit, proof = setup.limit, setup.limit.certificate
-    record = limit.to_dict()
-    cells = {
-        "limit": NAME,
-        "objective": limit.objective,
-        "lower_bound": proof.dual_objective,
-        "gap": limit.gap,
-        "n_units": len(limit.zeta),
-        "iterations": limit.iterations,
-        "limit_seconds": limit.seconds,
-    }
-    norms = {
-        "l1_limit": float(np.abs(limit.zeta).sum()),
-        "l2_limit": float(np.linalg.norm(limit.zeta)),
-    }
-    rows = (
-        ("status", limit.status.name),
-        ("least potential", f"{limit.objective:.10g}"),
-        *lines(cells | norms, "lower_bound", "gap"),
-        *((("margin", f"{limit.margin:.6g}"),) if limit.margin is not None else ()),
-        ("misfit", f"{proof.misfit:.2e}"),
-        ("every coefficient within", f"{proof.distance:.2e}"),
-        *lines(cells | norms, "l1_limit", "l2_limit", "n_units", "iterations", "limit_seconds"),
-    )
+    limit = setup.limit
     fits = setup.misfit <= limit.tol
     separates = {Status.SOLVED: True, Status.NOT_SEPARABLE: False}.get(limit.status)
     assumption = (
@@ -98,21 +71,14 @@ def solved(setup: DiagonalSetup) -> Finding:
     )
     return Finding.said(
         "limit",
-        record={"limit": record},
-        tables=(Table("prediction", ("", NAME), rows),),
+        record={"limit": limit.to_dict()},
+        tables=limit.tables(NAME),
         assumptions=(assumption,),
-        files={"limit.safetensors": limit.save},
-        statuses={NAME: limit.status},
-        certificates={NAME: record},
-        row=cells | norms,
-        sides=(
-            Side(
-                NAME,
-                {"status": limit.status.name, "lower_bound": proof.dual_objective,
-                 "gap": limit.gap, "l1_norm": norms["l1_limit"], "l2_norm": norms["l2_limit"]},
-                predicted=True,
-            ),
-        ),
+        files=limit.files("limit"),
+        statuses=limit.statuses(NAME),
+        certificates=limit.proofs(NAME),
+        row={"limit": NAME, **limit.cells()},
+        sides=limit.sides(NAME),
         objects={"limit": limit},
         verdicts=(),
-    )  # fmt: skip
+    )

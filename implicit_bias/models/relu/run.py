@@ -28,7 +28,6 @@ from ...quantities.formatting import loss_in_words
 from ...quantities.premises import SEPARATES
 from ...quantities.said import Table
 from ...quantities.table import MEASURED, lines
-from ...reports.columns import limit_columns
 from ...reports.finding import Finding
 from ...reports.findings import gating_file
 from ...reports.report import Report
@@ -276,7 +275,7 @@ def _solved(limits: ReLULimits) -> Finding:
         statuses={RELU_SVMS["lc"]: limits.lc.status},
         certificates={name: record[key] for key, name in RELU_SVMS.items()},
         objects={"limit": {key: getattr(limits, key) for key in RELU_SVMS}},
-        row=limit_columns(limits.lc, RELU_SVMS["lc"]),
+        row={"limit": RELU_SVMS["lc"], **limits.lc.cells()},
     )
 
 
