@@ -195,13 +195,8 @@ def clock_of(trajectory: Trajectory, settings: TrainingSettings) -> PowerClock |
     rate = fit_rate(trajectory.step, reached, names=("log(1/loss)", "t"))
     if rate.status is not Status.ESTIMATED or not rate.exponent > 0:
         return None
-    return PowerClock(
-        settings.trainer,
-        float(trajectory.step[-1]),
-        float(reached[-1]),
-        rate.exponent,
-        float(rate.error),
-    )
+    ends = float(trajectory.step[-1]), float(reached[-1])
+    return PowerClock(settings.trainer, *ends, rate.exponent, float(rate.error))
 
 
 @door(trainer=anything)

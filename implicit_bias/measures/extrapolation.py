@@ -144,15 +144,9 @@ class Extrapolation(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""
         names = ("window", "model", "residual", "reached", "upper")
-        return (
-            asdict(self.limit)
-            | {name: getattr(self, name) for name in names}
-            | {
-                "slow_units": list(self.slow_units),
-                "status": self.status.name,
-                "advice": self.status.advice,
-            }
-        )
+        own = {name: getattr(self, name) for name in names} | {"slow_units": list(self.slow_units)}
+        status = {"status": self.status.name, "advice": self.status.advice}
+        return asdict(self.limit) | own | status
 
     def __str__(self) -> str:
         if self.status is not Status.ESTIMATED:
@@ -259,37 +253,32 @@ def extrapolate(
         )
     if upper is None:
         return _unbounded(x, y)
-    units = _Units.of(dual_norms, unit_norms)
-    return _bounded(x, y, float(upper), Powers.of_network(degree, *units.known), units.slow())
+    units = _units(dual_norms, unit_norms)
+    return _bounded(x, y, float(upper), Powers.of_network(degree, *units), _slow(*units))
 
 
-@dataclass(frozen=True)
-class _Units:
-    """Dual norms and shares of the norm, (H,) each; none where they are not known."""
+def _units(
+    dual_norms: ArrayLike | None, unit_norms: ArrayLike | None
+) -> tuple[Array, Array] | tuple[()]:
+    """Return dual norms and shares of the norm, (H,) each; nothing where they are not known."""
+    if dual_norms is None or unit_norms is None:
+        return ()
+    nu, norms = (np.asarray(a, dtype=np.float64) for a in (dual_norms, unit_norms))
+    if nu.ndim != 1 or norms.shape != nu.shape:
+        raise ValueError(
+            "`dual_norms` and `unit_norms` must have one shape (H,), got "
+            f"{nu.shape} and {norms.shape}: one entry a unit"
+        )
+    usable = len(nu) > 0 and np.isfinite(nu).all() and norms.sum() > 0
+    return (nu, norms / norms.sum()) if usable else ()
 
-    known: tuple[Array, Array] | tuple[()] = ()
 
-    @classmethod
-    def of(cls, dual_norms: ArrayLike | None, unit_norms: ArrayLike | None) -> _Units:
-        """Check and pair dual norms and norms of units."""
-        if dual_norms is None or unit_norms is None:
-            return cls()
-        nu, norms = (np.asarray(a, dtype=np.float64) for a in (dual_norms, unit_norms))
-        if nu.ndim != 1 or norms.shape != nu.shape:
-            raise ValueError(
-                "`dual_norms` and `unit_norms` must have one shape (H,), got "
-                f"{nu.shape} and {norms.shape}: one entry a unit"
-            )
-        usable = len(nu) > 0 and np.isfinite(nu).all() and norms.sum() > 0
-        return cls((nu, norms / norms.sum())) if usable else cls()
-
-    def slow(self) -> tuple[int, ...]:
-        """Return the units that the dual condition wants larger and that are small still."""
-        if not self.known:
-            return ()
-        nu, shares = self.known
-        slow = (nu > 1 + DUAL_SLACK) & (shares < SLOW_SHARE / len(nu))
-        return tuple(np.flatnonzero(slow).tolist())
+def _slow(nu: Array | None = None, shares: Array | None = None) -> tuple[int, ...]:
+    """Return the units that the dual condition wants larger and that are small still."""
+    if nu is None or shares is None:
+        return ()
+    slow = (nu > 1 + DUAL_SLACK) & (shares < SLOW_SHARE / len(nu))
+    return tuple(np.flatnonzero(slow).tolist())
 
 
 def _unbounded(x: Array, y: Array) -> Extrapolation:

@@ -175,16 +175,15 @@ def margin_flow(
     network = with_gates(copy.deepcopy(network).double())
     begin = _check_start(network, data)
     times = np.arange(math.log(begin), max(math.log(until), math.log(begin)) + step / 2, step)
-    rows, measured, short = [_row(network, data, begin, None)], [_observed(observer, network)], 0.0
-    multipliers, reached = None, float(margins(network, data).min())
+    observe = observer or (lambda _: {})
+    rows, measured = [_row(network, data, begin, None)], [dict(observe(plain(network)))]
+    multipliers, reached, short = None, float(margins(network, data).min()), 0.0
     for target in np.exp(times[1:]):
         before = flat(trained_weights(network)).detach().clone()
         multipliers, missed = _advance(network, data, (reached, target), multipliers)
-        reached = target
-        moved = (before, multipliers)
-        rows.append(_row(network, data, target, moved))
-        measured.append(_observed(observer, network))
-        short = max(short, missed)
+        reached, short = target, max(short, missed)
+        rows.append(_row(network, data, target, (before, multipliers)))
+        measured.append(dict(observe(plain(network))))
     return MarginFlow(
         **_columns(rows), observed=_columns(measured), shortfall=short, network=plain(network)
     )
@@ -285,7 +284,3 @@ def _row(
         "support": support,
         "unit_norms": norms,
     }
-
-
-def _observed(observer: Observer | None, network: torch.nn.Module) -> dict[str, Any]:
-    return {} if observer is None else dict(observer(plain(network)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -112,17 +112,10 @@ class Rate:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""
-        return {
-            "quantity": self.quantity,
-            "variable": self.variable,
-            "exponent": self.exponent,
-            "error": self.error,
-            "window": self.window,
-            "status": self.status.name,
-            "known_exponent": None if self.known is None else self.known.exponent,
-            "known_of": None if self.known is None else self.known.of,
-            "source": None if self.known is None else self.known.source,
-        }
+        exponent, of, source = (None,) * 3 if self.known is None else astuple(self.known)
+        known = {"known_exponent": exponent, "known_of": of, "source": source}
+        own = {name: one for name, one in vars(self).items() if name != "known"}
+        return own | {"status": self.status.name} | known
 
     def row(self) -> tuple[str, str, str, str]:
         """Return the cells of a table: quantity, measured rate, known rate, theorem."""
@@ -259,25 +252,17 @@ def measure_rates(
         "log t": np.log(np.maximum(t, 1.0)),
         "log(1/loss)": -np.asarray(log_loss, dtype=np.float64),
     }
+    proved: Mapping[Any, KnownRate] = KNOWN_RATES if degree == 1 else {}
     rates = [
-        fit_rate(
-            x,
-            distance,
-            names=(quantity, name),
-            known=KNOWN_RATES.get((trainer or "", quantity, name)) if degree == 1 else None,
-        )
+        fit_rate(x, distance, names=(quantity, name), known=proved.get((trainer, quantity, name)))
         for quantity, distance in distances.items()
         for name, x in variables.items()
     ]
     if weight_norm is not None:
         growth = KnownRate(1 / degree, f"homogeneous networks of degree {degree}", LYU_LI)
+        known = growth if trainer == "constant" else None
         rates += [
-            fit_rate(
-                variables[name],
-                weight_norm,
-                names=(WEIGHTS, name),
-                known=growth if trainer == "constant" else None,
-            )
+            fit_rate(variables[name], weight_norm, names=(WEIGHTS, name), known=known)
             for name in ("log t", "log(1/loss)")
         ]
     return tuple(rates)

@@ -25,19 +25,17 @@ WIDE, NARROW = (2.0, 8), (1.4, 6)
 CONFIDENCE = 0.95
 
 
-# Bases in v = u / (last u), constant first. Directions and margins of predictors that are linear in
-# their weights are analytic in u where the bounded part of the weights converges, and have terms in
-# u log u where it grows like log log t. Units of gated networks trade shares in powers of u that
-# depend on their dual norms: no base has those.
-MODELS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
+# Bases in v = u / (last u), beside the constant. Directions and margins of predictors that are
+# linear in their weights are analytic in u where the bounded part of the weights converges, and
+# have terms in u log u where it grows like log log t. Units of gated networks trade shares in
+# powers of u that depend on their dual norms: no base has those.
+MODELS: Mapping[str, Callable[[Array], Sequence[Array]]] = MappingProxyType(
     {
-        "linear": lambda v: np.stack([np.ones_like(v), v], axis=-1),
-        "quadratic": lambda v: np.stack([np.ones_like(v), v, v**2], axis=-1),
-        "cubic": lambda v: np.stack([np.ones_like(v), v, v**2, v**3], axis=-1),
-        "root": lambda v: np.stack([np.ones_like(v), np.sqrt(v), v], axis=-1),
-        "logarithmic": lambda v: np.stack(
-            [np.ones_like(v), v, v * np.log(np.where(v > 0, v, 1.0))], axis=-1
-        ),
+        "linear": lambda v: (v,),
+        "quadratic": lambda v: (v, v**2),
+        "cubic": lambda v: (v, v**2, v**3),
+        "root": lambda v: (np.sqrt(v), v),
+        "logarithmic": lambda v: (v, v * np.log(np.where(v > 0, v, 1.0))),
     }
 )
 # One is believed, the others are asked how far wrong it may be: what the curvature brings in, what
@@ -63,7 +61,7 @@ class SeriesFit:
     @classmethod
     def to(cls, model: str, u: Array, values: Array) -> SeriesFit:
         """Fit a model to the points (T,) and their values (T, P) by least squares."""
-        design = MODELS[model](u / u[-1])
+        design = _design(model, u / u[-1])
         coefficients, *_ = np.linalg.lstsq(design, values, rcond=None)
         rest = values - design @ coefficients
         freedom = len(u) - design.shape[1]
@@ -78,7 +76,7 @@ class SeriesFit:
 
     def at(self, u: float) -> tuple[Array, float]:
         """Prediction (P,) and the half-width of its confidence interval (a norm if P > 1)."""
-        row = MODELS[self.model](np.array([u / self.scale]))[0]
+        row = _design(self.model, np.array([u / self.scale]))[0]
         quantile = student.ppf((1 + CONFIDENCE) / 2, self.n_points - len(row))
         spread = self.residual * math.sqrt(float(row @ self.inverse @ row))
         return row @ self.coefficients, float(quantile) * spread
@@ -86,12 +84,9 @@ class SeriesFit:
 
 def last_part(u: Array, values: Array, window: tuple[float, int]) -> tuple[Status, Array, Array]:
     """The usable points (T,) of a series in a window at its end, and whether they can be fitted."""
-    usable = np.isfinite(u) & (u > 0) & np.isfinite(values)
-    if len(u) == 0 or not usable[-1]:
-        return Status.NOT_SEPARATING, u, values
-    u, values = u[usable], values[usable]
-    if len(u) < window[1]:
-        return Status.TOO_FEW, u, values
+    status, u, values = _usable(u, values, window[1])
+    if status is not Status.ESTIMATED:
+        return status, u, values
     last = _points(u, window)
     u, values = u[-last:], values[-last:]
     falling = bool(np.all(np.diff(u) < 0))
@@ -137,12 +132,9 @@ def fit_series(
         raise ValueError(
             f"`u` must have shape (T,) and `values` (T, P), got {u.shape} and {values.shape}"
         )
-    usable = np.isfinite(u) & (u > 0) & np.isfinite(values).all(axis=1)
-    if len(u) == 0 or not usable[-1]:
-        return Status.NOT_SEPARATING, ()
-    u, values = u[usable], values[usable]
-    if len(u) < WIDE[1]:
-        return Status.TOO_FEW, ()
+    status, u, values = _usable(u, values, WIDE[1])
+    if status is not Status.ESTIMATED:
+        return status, ()
     before = len(u) - _points(u, (EARLIER, 1))
     first = len(u) - _points(u, WIDE)
     if before >= WIDE[1]:
@@ -155,6 +147,20 @@ def fit_series(
     fits += [_fit_window(model, u, values, window) for model, window in others]
     fits.append(_fit_window(BELIEVED, u[:before], values[:before], WIDE))
     return Status.ESTIMATED, tuple(fits)
+
+
+def _usable(u: Array, values: Array, least: int) -> tuple[Status, Array, Array]:
+    """Return the points that are numbers, and whether the last one is and there are so many."""
+    usable = np.isfinite(u) & (u > 0)
+    usable &= np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
+    if not usable[-1:].any():
+        return Status.NOT_SEPARATING, u, values
+    enough = usable.sum() >= least
+    return Status.ESTIMATED if enough else Status.TOO_FEW, u[usable], values[usable]
+
+
+def _design(model: str, v: Array) -> Array:
+    return np.stack([np.ones_like(v), *MODELS[model](v)], axis=-1)
 
 
 def _fit_window(model: str, u: Array, values: Array, window: tuple[float, int]) -> SeriesFit:
