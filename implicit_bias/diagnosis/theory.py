@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from ..quantities.assumptions import Premise
+from ..quantities.papers import JI, JI_2019, LIPPL, LIPPL_B8, LYU, NO_LIMIT, SOUDRY, SOUDRY_3
 from ..quantities.premises import (
     FULL_BATCHES,
     LINEAR_METHODS,
@@ -22,13 +23,7 @@ __all__ = ["THEORIES", "Says", "Theory", "form_in_words"]
 
 Says = Literal["limit", "local limit", "none"]
 
-LIPPL = (
-    "Lippl, Abbott and Chung, The implicit bias of gradient descent on generalized gated linear "
-    "networks"
-)
-LYU = "Lyu and Li, Gradient descent maximizes the margin of homogeneous neural networks"
 KKT = f"training goes to some KKT point of the margin problem ({LYU}, theorem 4.4)"
-NO_LIMIT = "none names the limit; Lyu and Li 2020, theorem 4.4: to some KKT point"
 KKT_PROGRAM = "min ||w||^2 / 2  s.t.  y_n f_w(x_n) >= 1, locally"
 
 
@@ -60,25 +55,24 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
         Form.FEATURES: Theory(
             "limit",
             "directional limit of scores that are linear in their weights is the hard-margin SVM "
-            "of the features (Soudry et al., The implicit bias of gradient descent on separable "
-            "data, theorem 3)",
+            f"of the features ({SOUDRY}, theorem 3)",
             "min ||w||  s.t.  y_n <w, phi(x_n)> >= 1",
-            "Soudry et al. 2018, theorem 3",
+            SOUDRY_3,
             (LOSS, LINEAR_METHODS, FULL_BATCHES),
         ),
         Form.LINEAR: Theory(
             "limit",
             "directional limit of a product of linear layers, end to end, is the hard-margin SVM "
-            "(Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks)",
+            f"({JI})",
             "min ||b||  s.t.  y_n <b, phi(x_n)> >= 1",
-            "Ji and Telgarsky 2019, gradient descent aligns the layers",
+            JI_2019,
         ),
         Form.UNITS: Theory(
             "limit",
             "directional limit of units with fixed gates below linear layers is the group lasso "
             f"over units ({LIPPL}, proposition B.8; its proof asks no more of features)",
             "min sum_h ||zeta_h||  s.t.  y_n sum_h <zeta_h, phi_h(x_n)> >= 1",
-            "Lippl, Abbott and Chung 2022, proposition B.8",
+            LIPPL_B8,
             PROPOSITION_B8,
         ),
         Form.LAYERS: Theory(

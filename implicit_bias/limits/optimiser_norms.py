@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from .._solve import GatedRows, MaxMarginProgram, Norm, NormName, NormProgram, NormSolution
 from .._solve import solve_norm as solve_norm_program
 from .._words import WeightNorm
+from ..quantities.papers import LIPPL_B8
 
 __all__ = [
     "INDUCED",
@@ -114,9 +115,7 @@ INDUCED: Mapping[Form, Mapping[LayerNorms, InducedNorm]] = MappingProxyType(
             ("spectral", "linf"): InducedNorm("l2", True, _UPPER),
         },
         "gated layer": {
-            ("l2", "l2"): InducedNorm(
-                "rows", True, "Lippl, Abbott and Chung 2022, proposition B.8"
-            ),
+            ("l2", "l2"): InducedNorm("rows", True, LIPPL_B8),
             ("linf", "linf"): InducedNorm("linf", True, _BALL),
             ("spectral", "linf"): InducedNorm("spectral", True, _BALL),
             ("spectral", "spectral"): InducedNorm(

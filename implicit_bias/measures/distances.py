@@ -168,7 +168,8 @@ class Distances:
             kkt = kkt_where_separated(network, train, margins)
         values: Values = {}
         if self._limit is not None:
-            values |= self._beside_the_limit(self._limit, network, train.y, known, margins)
+            smallest, log_sum = float(margins.min()), self._log_sum(train.y, known)
+            values |= self._beside_the_limit(self._limit, network, smallest, log_sum)
         if self._own is not None:
             values |= self._in_own_norm(self._own, network, train.y, known)
         trained = placed_scores(network, val)
@@ -179,10 +180,8 @@ class Distances:
             values["score_cosine"] = cosine
             values["agreement"] = agreement(self._predicted, trained) if alike else math.nan
         values["error_network"] = error_rate(to_numpy(val.y.double()), trained)
-        values["kkt_cosine"] = math.nan if kkt is None else kkt.cosine
-        values["kkt_residual"] = math.nan if kkt is None else kkt.residual
-        values["kkt_complementarity"] = math.nan if kkt is None else kkt.complementarity
-        values["kkt_margin_bound"] = math.nan if kkt is None else kkt.margin_bound
+        for name in ("cosine", "residual", "complementarity", "margin_bound"):
+            values[f"kkt_{name}"] = math.nan if kkt is None else getattr(kkt, name)
         values |= _units(unit_norms(network), kkt, self._limit)
         if self._keep:
             values["direction"] = _direction(network)
@@ -225,21 +224,19 @@ class Distances:
         assert self._placed is not None
         return self._placed
 
-    def _beside_the_limit(
-        self,
-        limit: MarginLimit,
-        network: torch.nn.Module,
-        y: torch.Tensor,
-        known: Array,
-        margins: Array,
-    ) -> Values:
+    def _log_sum(self, y: torch.Tensor, known: Array) -> float:
+        """Return the logarithm of the sum of the losses of all samples."""
         import torch
 
-        norm = network_norm(limit, network)
         of_loss = loss_margins(torch.tensor(known), y.double().cpu())
-        log_sum = float(log_mean_loss(of_loss, self._loss)) + math.log(len(margins))
+        return float(log_mean_loss(of_loss, self._loss)) + math.log(len(of_loss))
+
+    def _beside_the_limit(
+        self, limit: MarginLimit, network: torch.nn.Module, smallest: float, log_sum: float
+    ) -> Values:
+        norm = network_norm(limit, network)
         return {
-            "margin_ratio": margin_ratio(float(margins.min()), norm, limit),
+            "margin_ratio": margin_ratio(smallest, norm, limit),
             "smooth_margin_ratio": margin_ratio(-log_sum, norm, limit),
             "network_norm": norm,
             "zeta_cosine": zeta_cosine(limit, network),
@@ -248,8 +245,6 @@ class Distances:
     def _in_own_norm(
         self, own: OwnNorm, network: torch.nn.Module, y: torch.Tensor, known: Array
     ) -> Values:
-        import torch
-
         margins = every_margin(to_numpy(y.double()), known)
         self._largest_margin = min(self._largest_margin, own.largest_margin(margins))
         smallest, size = float(margins.min()), own.value(network)
@@ -257,12 +252,10 @@ class Distances:
         if own.limit:
             return {"certified_ratio": certified}
         lower = max(own.lower, 1 / self._largest_margin)
-        of_loss = loss_margins(torch.tensor(known), y.double().cpu())
-        log_sum = float(log_mean_loss(of_loss, self._loss)) + math.log(len(of_loss))
         return {
             "certified_ratio": certified,
             "margin_ratio": own.ratio(smallest, network, lower),
-            "smooth_margin_ratio": own.ratio(-log_sum, network, lower),
+            "smooth_margin_ratio": own.ratio(-self._log_sum(y, known), network, lower),
             "network_norm": size,
             "zeta_cosine": math.nan,
         }

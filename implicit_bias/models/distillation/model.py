@@ -9,6 +9,7 @@ from typing import Literal
 from ..._words import ClassesName
 from ...options.fields import ScheduleOptions, SplitOptions, option
 from ...quantities.assumptions import Premise
+from ...quantities.papers import PHUONG
 from ...quantities.premises import FULL_BATCHES, START
 from ...runs.model import Holds, Model
 
@@ -88,7 +89,7 @@ MODELS = (
         "distillation",
         theorem="a linear student of soft labels ends at its teacher's weights, projected on the "
         "span of the samples, and, if deep, a multiple of what they do not see of its start "
-        "(Phuong, Underspecification in Deep Learning, theorems 5.1 and 5.2, the limit exact)",
+        f"({PHUONG}, theorems 5.1 and 5.2, the limit exact)",
         source="Phuong 2021, theorems 5.1 and 5.2",
         program="w(inf) = P w_* + c q / ||q||,  q = (I - P) w(0),  c^2 = ||q||^2 "
         "((||P w_*||^2 + c^2) / ||w(0)||^2)^((L-1)/L)",

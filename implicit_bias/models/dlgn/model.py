@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..._words import Experts, InitName
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, option
 from ...quantities.assumptions import Premise
+from ...quantities.papers import LIPPL
 from ...quantities.premises import DUAL_NORMS, LOCAL_OPTIMUM, ONE_LAYER, PROPOSITION_B8
 from ...runs.model import Holds, Model
 
@@ -56,8 +57,8 @@ MODELS = (
         "dlgn",
         theorem="gates that are half-spaces of a linear network, frozen once they are trained. "
         "With one hidden layer the network then goes to a certified limit, for linear experts the "
-        "group lasso over units (Lippl, Abbott and Chung, The implicit bias of gradient descent on "
-        "generalized gated linear networks, equation 22), for constant ones the L1 margin of "
+        "group lasso over units "
+        f"({LIPPL}, equation 22), for constant ones the L1 margin of "
         "gates (Gunasekar et al., Implicit bias of gradient descent on linear convolutional "
         "networks, theorem 2)",
         source="Lippl, Abbott and Chung 2022, equation 22; constant experts: Gunasekar et al. 2018",

@@ -19,6 +19,7 @@ from ...options.fields import (
     TrainerOptions,
     option,
 )
+from ...quantities.papers import LIPPL, LIPPL_B8
 from ...quantities.premises import (
     FULL_BATCHES,
     GATES,
@@ -31,11 +32,6 @@ from ...quantities.premises import (
 from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
-
-LIPPL = (
-    "Lippl, Abbott and Chung, The implicit bias of gradient descent on generalized gated linear "
-    "networks"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +55,7 @@ MODELS = (
     Model(
         "gln",
         theorem=f"directional limit of a two-layer GLN is SVM-GLN ({LIPPL}, proposition B.8)",
-        source="Lippl, Abbott and Chung 2022, proposition B.8",
+        source=LIPPL_B8,
         program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
         assumes=PROPOSITION_B8,
         options=DeepGLNOptions,

@@ -8,6 +8,7 @@ from typing import Literal
 from ..._words import ClassesName
 from ...options.fields import ImageOptions, ScheduleOptions, UnitOptions, option
 from ...quantities.assumptions import Premise
+from ...quantities.papers import PHUONG, SOUDRY
 from ...quantities.premises import FULL_BATCHES, METHOD, SEPARABLE
 from ...runs.model import Holds, Model
 
@@ -103,9 +104,8 @@ MODELS = (
         theorem="a linear head on frozen features ends at the minimum-norm interpolant of its "
         "teacher's logits where it can match soft labels, at the one minimiser on centred weights "
         "in the span of the features where it cannot or hard labels have a share, and along the "
-        "joint hard margin on separable hard labels alone (Phuong, Underspecification in Deep "
-        "Learning, the exits of chapter 6 on a trunk that is frozen; theorem 5.1; Soudry et al., "
-        "The implicit bias of gradient descent on separable data)",
+        "joint hard margin on separable hard labels alone "
+        f"({PHUONG}, the exits of chapter 6 on a trunk that is frozen; theorem 5.1; {SOUDRY})",
         source="Phuong 2021, theorem 5.1; on separable hard labels Soudry et al. 2018",
         program="min a CE(y, W phi) + (1 - a) tau^2 CE(softmax(t / tau), softmax(W phi / tau));  "
         "a = 1:  min ||W||  s.t.  <w_y - w_k, phi> >= 1",

@@ -14,6 +14,7 @@ from ...options.fields import (
     UnitOptions,
     option,
 )
+from ...quantities.papers import JI, JI_2019, SOUDRY, SOUDRY_3
 from ...quantities.premises import (
     FULL_BATCHES,
     HOMOGENEOUS,
@@ -47,8 +48,8 @@ MODELS = (
     Model(
         "deep-linear",
         theorem="directional limit of a deep linear network, end to end, is the hard-margin SVM "
-        "(Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks)",
-        source="Ji and Telgarsky 2019, gradient descent aligns the layers",
+        f"({JI})",
+        source=JI_2019,
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         assumes=(SEPARABLE, HOMOGENEOUS, LOSS, METHOD, STEEPEST, FULL_BATCHES, START, SPAN),
         options=DeepLinearOptions,
@@ -61,9 +62,9 @@ MODELS = (
     ),
     Model(
         "linear",
-        theorem="directional limit of a linear predictor is the hard-margin SVM (Soudry et al., "
-        "The implicit bias of gradient descent on separable data, theorem 3)",
-        source="Soudry et al. 2018, theorem 3",
+        theorem="directional limit of a linear predictor is the hard-margin SVM "
+        f"({SOUDRY}, theorem 3)",
+        source=SOUDRY_3,
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         assumes=(SEPARABLE, LOSS, LINEAR_METHODS, STEEPEST, FULL_BATCHES),
         options=LinearOptions,

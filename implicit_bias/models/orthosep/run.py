@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...quantities.papers import LYU, PHUONG
 from ...reports.finding import Finding
 from ...reports.findings import solved, usable
 from ...reports.report import Report
@@ -27,7 +28,7 @@ RESIDUAL = (
     "nothing is proved for the residual network: its skips carry no weights, so it is not "
     "homogeneous, and theorem 3.1 and corollary 3.1 are about two layers. Conjectured from "
     "experiments: every layer comes near rank two, and the rows of the first turn to the two "
-    "max-margin vectors of the theorem (Phuong, Underspecification in Deep Learning, section 3.4.2)"
+    f"max-margin vectors of the theorem ({PHUONG}, section 3.4.2)"
 )
 
 
@@ -35,8 +36,8 @@ LEAKY = (
     "on orthogonally separable data neurons of a leaky network, from any balanced start, turn to "
     "the two vectors of one program, the least norm of all widths, if it separates the data and "
     "neither kind vanishes beside the other: an argument of this package (notes of "
-    "solve_orthosep) on the KKT points of Lyu and Li, Gradient descent maximizes the margin of "
-    "homogeneous neural networks. Theorem 3.1 is about ReLUs"
+    "solve_orthosep) on the KKT points of "
+    f"{LYU}. Theorem 3.1 is about ReLUs"
 )
 
 

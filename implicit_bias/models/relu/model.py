@@ -19,15 +19,11 @@ from ...options.fields import (
     option,
 )
 from ...quantities.assumptions import Premise
+from ...quantities.papers import LIPPL
 from ...quantities.premises import LOSS_TO_0, ONE_LAYER, PROPOSITION_B8, SEPARATES
 from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
-
-LIPPL = (
-    "Lippl, Abbott and Chung, The implicit bias of gradient descent on generalized gated linear "
-    "networks"
-)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ from ...measures.kkt import kkt_distance
 from ...networks.relu import DeepReLU, ReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import loss_in_words
+from ...quantities.papers import LIPPL
 from ...quantities.premises import SEPARATES
 from ...quantities.said import Table
 from ...quantities.table import MEASURED, lines
@@ -59,8 +60,8 @@ COLUMNS = frozenset(one.name for one in MEASURED)
 DEEP = (
     "no theorem names the limit of a ReLU network on general data. With several hidden layers one "
     "machine is the limit of something: SVM-HL, of the network that goes on training its last "
-    "layer alone. The others are controls (Lippl, Abbott and Chung, The implicit bias of gradient "
-    "descent on generalized gated linear networks, section 5.2, has one hidden layer)"
+    "layer alone. The others are controls "
+    f"({LIPPL}, section 5.2, has one hidden layer)"
 )
 
 ALONE = (
