@@ -183,8 +183,10 @@ def run_setup(setup: Setup) -> Report:
         from .networks.protocols import check_device
 
         check_device(setup.options.device)
-    report: Report = resolve_name(setup.model.run)(setup)
-    return report
+    from .runs.stages import Run, run_stages
+
+    made: Run[Any] | Report = resolve_name(setup.model.run)(setup)
+    return run_stages(made) if isinstance(made, Run) else made
 
 
 @naming_extras()
@@ -202,9 +204,13 @@ def run_programs(
     if not setup.model.programs:
         return RunPrograms(setup.model)
     require("cvxpy")
+    from .runs.stages import Run, state_programs
+
     with progress as shown:
-        programs: RunPrograms = resolve_name(setup.model.programs)(replace(setup, progress=shown))
-    return programs
+        made: Run[Any] | RunPrograms = resolve_name(setup.model.programs)(
+            replace(setup, progress=shown)
+        )
+        return state_programs(made) if isinstance(made, Run) else made
 
 
 def resolve(name: str, options: Mapping[str, Any]) -> Setup:

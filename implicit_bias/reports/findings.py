@@ -60,22 +60,17 @@ def usable(limit: MarginLimit) -> bool:
 
 def solved(limit: MarginLimit, name: str) -> Finding:
     """Return the finding of a limit that no network has been compared with."""
-    certificate, record = limit.certificate, limit.to_dict()
-    separable = certificate.proves_separability() or None
-    return Finding.said(
+    separable = limit.certificate.proves_separability() or None
+    return Finding(
         "limit",
-        record={"limit": record},
-        tables=limit.tables(name),
+        {"limit": limit},
+        name,
         assumptions=(
             SEPARABLE.found(
                 said="the data are separable in these gates (certified)",
                 holds=False if limit.status is Status.NOT_SEPARABLE else separable,
             ),
         ),
-        row={"limit": name, **limit.cells()},
-        sides=limit.sides(name),
-        objects={"limit": limit},
-        **_of_limit(limit, name, record),
     )
 
 

@@ -73,7 +73,7 @@ def _of_said(name: str, thing: Said, called: str) -> Views:
         cells = {"limit": called, **cells}
     return Views(
         record={"network" if is_path else name: thing.record()},
-        tables=thing.tables(),
+        tables=thing.tables(called),
         files=thing.files(name),
         panels=thing.panels(),
         statuses=thing.statuses(called),

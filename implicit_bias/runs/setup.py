@@ -68,8 +68,8 @@ class Setup:
 
     @property
     def shared(self) -> dict[str, Any]:
-        """The fields that every setup has, for one that extends this one."""
-        return {one.name: getattr(self, one.name) for one in fields(Setup)}
+        """Its fields by their names, for a setup that extends this one."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def seeds(self) -> Seeds:

@@ -17,12 +17,14 @@ from ...kernels.tangent import empirical_ntk
 from ...networks.linearised import ScaledNetwork
 from ...quantities.said import Side
 from ...reports.finding import Finding
+from ...reports.telling import Several
 from ...reports.trained import Trained, shortfall
-from ...reports.verdict import Evidence, decide
+from ...reports.verdict import Evidence
+from ...reports.views import Views
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.fit import fit
 from ...runs.programs import StatedProgram, stated
-from ...runs.setup import SampleSetup
+from ...runs.stages import Found, Stage
 from ...training.settings import TrainingSettings
 from .figure import lazy_departure, lazy_panels
 from .lazy_comparison import (
@@ -35,14 +37,12 @@ from .lazy_comparison import (
     scales_table,
 )
 from .model import FULL_RANK, TO_INFINITY
-from .parts import held_out_of, make_network, network_name
+from .parts import DGNSetup, as_begun, held_out_of, network_name
 
 if TYPE_CHECKING:
-    import torch
-
     from ...training.trajectory import Trajectory
 
-__all__ = ["LAZY", "find_lazy", "lazy_programs"]
+__all__ = ["LAZY", "STAGES"]
 
 LAZY = (
     "Theorem: with the squared loss and scores h = alpha (f_w - f_w0) the errors follow "
@@ -58,55 +58,66 @@ KERNEL = f"{KernelLeastSquares.name} (NTK)"
 RATE = 1.0
 
 
-def find_lazy(setup: SampleSetup) -> Iterator[Finding]:
-    """Both kernel machines, a network for every output scale, and one that leaves the kernel."""
-    options, sample = setup.options, setup.train
-    network = make_network(options, sample.X.shape[1], setup.seeds.weights)
-    setup.progress.stage(f"solving two machines of the tangent kernel on {len(sample.y)} samples")
-    kernel = empirical_ntk(network, sample.X, sample.gates)
-    regression = kernel_regression(kernel, sample.y)
-    svm = solve_kernel_svm(kernel, sample.y, tol=options.tol)
+def _predict(setup: DGNSetup, found: Found) -> Iterator[Finding]:
+    """Both kernel machines."""
+    setup.progress.stage(
+        f"solving two machines of the tangent kernel on {len(setup.train.y)} samples"
+    )
+    regression = kernel_regression(setup.kernel, setup.train.y)
+    svm = solve_kernel_svm(setup.kernel, setup.train.y, tol=setup.options.tol)
     yield _predictions(regression, svm)
-    if not setup.trains:
-        return
-    held_out = _held_out(setup, network, sample)
+
+
+def _state(setup: DGNSetup) -> Iterator[StatedProgram]:
+    """State both programs of the tangent kernel of the start."""
+    setup, note = as_begun(setup)
+    setup.progress.stage(f"computing the tangent kernel on {len(setup.train.y)} samples")
+    kernel = setup.kernel
+    for program in (KernelLeastSquares(), KernelSVM()):
+        setup.progress.stage(f"stating the {program.name}")
+        yield stated(f"{program.name} (NTK)", program.literal(kernel, setup.train.y), note)
+
+
+def _train_scales(setup: DGNSetup, found: Found) -> Iterator[Finding]:
+    """A network for every output scale, beside the machines."""
+    regression: KernelRegression = found["limit"]
+    held_out = _held_out(setup)
     rate = RATE / float(regression.eigenvalues[-1])
     runs: list[tuple[ScaledNetwork, Trajectory]] = []
-    for scale in options.output_scales:
-        scaled = ScaledNetwork(network, scale)
-        runs.append((scaled, _train_scaled(setup, scaled, sample, kernel, rate)))
+    for scale in setup.options.output_scales:
+        scaled = ScaledNetwork(setup.network, scale)
+        runs.append((scaled, _train_scaled(setup, scaled, rate)))
         yield _networks(runs, regression, rate)
         if not runs[-1][1].finished:
             return
     setup.progress.stage("comparing")
-    found = [
-        compare_scale(one, trajectory, regression, rate, held_out, kernel)
+    compared = tuple(
+        compare_scale(one, trajectory, regression, rate, held_out, setup.kernel)
         for one, trajectory in runs
-    ]
-    yield _scales(found)
-    if svm.certificate.proves_separability():
-        yield _departure(setup, network, sample, Drift(network, sample, kernel, svm.objective))
+    )
+    slopes = exponents(compared)
+    yield Finding(
+        "scales",
+        {"comparison": compared},
+        evidence=(_evidence(compared[-1]),),
+        further=Views(
+            record={
+                "scales": [one.to_dict() for one in compared],
+                "exponents": slopes,
+            },
+            tables=(scales_table(compared),),
+            row=compared[-1].cells(),
+            sides=tuple(Side(f"alpha {one.scale:g}", one.cells()) for one in compared),
+        ),
+    )
 
 
-def lazy_programs(setup: SampleSetup, note: str) -> Iterator[StatedProgram]:
-    """State both programs of the tangent kernel of the start."""
-    options, sample = setup.options, setup.train
-    network = make_network(options, sample.X.shape[1], setup.seeds.weights)
-    setup.progress.stage(f"computing the tangent kernel on {len(sample.y)} samples")
-    kernel = empirical_ntk(network, sample.X, sample.gates)
-    for program in (KernelLeastSquares(), KernelSVM()):
-        setup.progress.stage(f"stating the {program.name}")
-        yield stated(f"{program.name} (NTK)", program.literal(kernel, sample.y), note)
-
-
-def _held_out(
-    setup: SampleSetup, network: torch.nn.Module, sample: Sample
-) -> tuple[Sample, Floats] | None:
+def _held_out(setup: DGNSetup) -> tuple[Sample, Floats] | None:
     """Held-out data with their kernels with the training data; None where they have no gates."""
-    new = held_out_of(setup)
+    new, sample = held_out_of(setup), setup.train
     if new is None:
         return None
-    return new, empirical_ntk(network, new.X, new.gates, sample.X, sample.gates)
+    return new, empirical_ntk(setup.network, new.X, new.gates, sample.X, sample.gates)
 
 
 def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
@@ -136,11 +147,9 @@ def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
     )
 
 
-def _train_scaled(
-    setup: SampleSetup, network: ScaledNetwork, sample: Sample, kernel: Floats, rate: float
-) -> Trajectory:
+def _train_scaled(setup: DGNSetup, network: ScaledNetwork, rate: float) -> Trajectory:
     """Descent of ``|h - y|^2 / (2 alpha^2)``: the mean loss of h at the rate times n / alpha^2."""
-    n, scale, n_steps = len(sample.y), network.scale, setup.settings.n_steps
+    n, scale, n_steps = len(setup.train.y), network.scale, setup.settings.n_steps
     setup.progress.stage(f"training at output scale {scale:g} for {n_steps} steps")
     settings = TrainingSettings(
         trainer="constant",
@@ -154,11 +163,11 @@ def _train_scaled(
     return fit(
         setup,
         network,
-        *sample,
+        *setup.train,
         settings=settings,
         state=f"run-{index}.safetensors",
         first=False,
-        observer=Drift(network.network, sample, kernel),
+        observer=Drift(network.network, setup.train, setup.kernel),
     )
 
 
@@ -166,41 +175,10 @@ def _networks(
     runs: Sequence[tuple[ScaledNetwork, Trajectory]], regression: KernelRegression, rate: float
 ) -> Finding:
     """The networks so far; the last of them is the run's."""
-    network, trajectory = runs[-1]
     panels = lazy_panels([(one.scale, run) for one, run in runs], regression, rate)
-    found = Finding(
-        "network", {"network": Trained(network.network, trajectory)}, panels=tuple(panels)
-    )
-    by_scale = {f"{one.scale:g}": (one.network, run) for one, run in runs}
-    return found.but(
-        record={"network": {name: run.record() for name, (_, run) in by_scale.items()}},
-        files={
-            name: write
-            for scale, (one, run) in by_scale.items()
-            for name, write in (
-                (f"network-{scale}.safetensors", write_weights(one)),
-                (f"trajectory-{scale}.parquet", write_frame(run)),
-            )
-        },
-        objects={
-            "network": {scale: one for scale, (one, _) in by_scale.items()},
-            "trajectory": {scale: run for scale, (_, run) in by_scale.items()},
-        },
-        # Squared errors are no margins, and separate nothing.
-        shortfall="",
-    )
-
-
-def _scales(found: Sequence[ScaleComparison]) -> Finding:
-    return Finding.said(
-        "scales",
-        record={"scales": [one.to_dict() for one in found], "exponents": exponents(found)},
-        tables=(scales_table(found),),
-        objects={"comparison": tuple(found)},
-        row=found[-1].cells(),
-        verdicts=(decide(_evidence(found[-1])),),
-        sides=tuple(Side(f"alpha {one.scale:g}", one.cells()) for one in found),
-    )
+    # Squared errors are no margins, and separate nothing.
+    by_scale = {f"{one.scale:g}": Trained(one.network, run, margins=False) for one, run in runs}
+    return Finding("network", {"network": Several(by_scale)}, panels=tuple(panels))
 
 
 def _evidence(last: ScaleComparison) -> Evidence:
@@ -213,22 +191,22 @@ def _evidence(last: ScaleComparison) -> Evidence:
     )
 
 
-def _departure(setup: SampleSetup, start: torch.nn.Module, sample: Sample, drift: Drift) -> Finding:
+def _depart(setup: DGNSetup, found: Found) -> Iterator[Finding]:
     """The network itself under an exponential-like loss: how far it goes from its kernel."""
     options, settings = setup.options, setup.settings
     setup.progress.stage(
         f"training a {network_name(options)} on the {options.loss} loss for "
         f"{settings.n_steps} steps"
     )
-    network = copy.deepcopy(start)
+    network = copy.deepcopy(setup.network)
     trajectory = fit(
         setup,
         network,
-        *sample,
+        *setup.train,
         settings=settings,
         state="run-exponential.safetensors",
         first=False,
-        observer=drift,
+        observer=Drift(network, setup.train, setup.kernel, found["kernel_svm"].objective),
     )
     names = ("weight_drift", "kernel_alignment", "kernel_ratio", "value")
     ends = {name: float(trajectory.observed[name][-1]) for name in names}
@@ -236,7 +214,7 @@ def _departure(setup: SampleSetup, start: torch.nn.Module, sample: Sample, drift
     largest = float(np.nanmax(ratios)) if np.isfinite(ratios).any() else math.nan
     rows = sorted({0, *np.linspace(0, len(trajectory.step) - 1, 5).round().astype(int).tolist()})
     record: dict[str, Any] = trajectory.record() | ends
-    return Finding.said(
+    yield Finding.said(
         "departure",
         record={"departure": record | {"largest_kernel_ratio": largest}},
         tables=(departure_table(trajectory, rows[1:]),),
@@ -250,3 +228,14 @@ def _departure(setup: SampleSetup, start: torch.nn.Module, sample: Sample, drift
         finished=trajectory.finished,
         shortfall=shortfall(trajectory, "the network under an exponential-like loss"),
     )
+
+
+def _separates(setup: DGNSetup, found: Found) -> bool:
+    return bool(found["kernel_svm"].certificate.proves_separability())
+
+
+STAGES: tuple[Stage[DGNSetup], ...] = (
+    Stage(finds=_predict, states=_state),
+    Stage(finds=_train_scales, trains=True),
+    Stage(finds=_depart, trains=True, when=_separates),
+)

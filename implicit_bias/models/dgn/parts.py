@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
 from ...gates.layered import LinearGates, NetworkGates
 from ...gates.random_gates import RandomGates
+from ...kernels.tangent import empirical_ntk
 from ...networks.deep_gln import DeepGLN
 from ...networks.dgn import DGN
 from ...networks.relu import DeepReLU
@@ -22,6 +24,8 @@ from ...runs.user_data import USERS_OWN, UserData, gates_of
 from .model import DGNOptions
 
 __all__ = [
+    "DGNSetup",
+    "as_begun",
     "gated",
     "gates_network",
     "held_out_of",
@@ -49,6 +53,21 @@ class OwnGating(DGNOptions):
     """The options behind gates of the user's own, whose layers may differ in width."""
 
     widths: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DGNSetup(SampleSetup):
+    """The setup of a run, with its first network."""
+
+    @cached_property
+    def network(self) -> DGN | DeepGLN:
+        """The untrained network."""
+        return make_network(self.options, self.dataset.X_train.shape[1], self.seeds.weights)
+
+    @cached_property
+    def kernel(self) -> Floats:
+        """The tangent kernel (n, n) of the untrained network on the training data."""
+        return empirical_ntk(self.network, self.train.X, self.train.gates)
 
 
 def resolved(options: DGNOptions, given: UserData) -> DGNOptions:
@@ -151,7 +170,7 @@ def network_name(options: DGNOptions) -> str:
     return f"network of {layers} of {units} behind {behind[options.gating]}"
 
 
-def gates_network(setup: SampleSetup) -> DeepReLU | None:
+def gates_network(setup: DGNSetup) -> DeepReLU | None:
     """The untrained ReLU network that gates are copied from; None where they are not."""
     options = setup.options
     if options.gating not in ("relu", "learned"):
@@ -163,7 +182,7 @@ def gates_network(setup: SampleSetup) -> DeepReLU | None:
     return DeepReLU(setup.train.X.shape[1], widths_of(options), **begins)
 
 
-def train_gates(setup: SampleSetup) -> tuple[DeepReLU | None, bool]:
+def train_gates(setup: DGNSetup) -> tuple[DeepReLU | None, bool]:
     """The ReLU network that gates are copied from, and whether it is ready.
 
     It has the widths of the gated network and, where its gates are to be learned, half of the
@@ -180,7 +199,7 @@ def train_gates(setup: SampleSetup) -> tuple[DeepReLU | None, bool]:
     return network, trajectory.finished
 
 
-def gated(setup: SampleSetup, relu: DeepReLU | None) -> SampleSetup:
+def gated(setup: DGNSetup, relu: DeepReLU | None) -> DGNSetup:
     """The run with its gates: of the training inputs, and of held-out ones where there are any."""
     options, X = setup.options, setup.dataset.X_train
     if options.gating == USERS_OWN:
@@ -199,6 +218,14 @@ def gated(setup: SampleSetup, relu: DeepReLU | None) -> SampleSetup:
     gating.fit(X)
     gates = gates_of(gating, X), gates_of(gating, setup.dataset.X_val)
     return replace(setup, gating=gating, gates=gates)
+
+
+def as_begun(setup: DGNSetup) -> tuple[DGNSetup, str]:
+    """The run with its gates before any are learned, and what that leaves out of its programs."""
+    note = ""
+    if setup.options.gating == "learned":
+        note = "gates are those of the ReLU network as it starts, and a run trains it first"
+    return gated(setup, gates_network(setup)), note
 
 
 def held_out_of(setup: SampleSetup) -> Sample | None:

@@ -34,11 +34,11 @@ from ...reports.findings import loss_vanishes, usable
 from ...reports.trained import Trained, divergence, unseparated
 from ...reports.verdict import Evidence, decide
 from ...runs.programs import StatedProgram, stated
-from ...runs.setup import SampleSetup
+from ...runs.stages import Found, Stage
 from ...runs.starts import Start, start_files, train_starts
 from .figure import rich_panels
 from .model import ATTAINED
-from .parts import held_out_of, make_network, network_name, widths_of
+from .parts import DGNSetup, as_begun, held_out_of, make_network, network_name, widths_of
 from .rich_comparison import (
     ValueObserver,
     compare_classifiers,
@@ -46,18 +46,35 @@ from .rich_comparison import (
     starts_table,
 )
 
-__all__ = ["find_rich", "rich_programs"]
+__all__ = ["STAGES"]
 
 
-def find_rich(setup: SampleSetup) -> Iterator[Finding]:
-    """The bound, the networks, their local limits, and what stands beside the first of them."""
-    options, sample = setup.options, setup.train
-    setup.progress.stage(f"solving the path lasso on {len(sample.y)} samples")
-    bound = solve_limit(_formulation(setup), *sample, solver=options.solver, tol=options.tol)
-    found = bound_finding(bound)
-    yield found
-    if not (usable(bound) and setup.trains):
-        return
+def _bound(setup: DGNSetup, found: Found) -> Iterator[Finding]:
+    """The bound of all networks."""
+    options = setup.options
+    setup.progress.stage(f"solving the path lasso on {len(setup.train.y)} samples")
+    yield bound_finding(
+        solve_limit(_formulation(setup), *setup.train, solver=options.solver, tol=options.tol)
+    )
+
+
+def _state(setup: DGNSetup) -> Iterator[StatedProgram]:
+    """State the bound; the program of the local limit is not convex."""
+    setup, note = as_begun(setup)
+    setup.progress.stage(f"stating the path lasso on {len(setup.train.y)} samples")
+    local = "the program of the local limit beside it is not convex"
+    notes = "; ".join([note, local] if note else [local])
+    yield stated(BOUND, _formulation(setup).literal(*setup.train), notes)
+
+
+def _formulation(setup: DGNSetup) -> PathLasso:
+    options = setup.options
+    return PathLasso(widths_of(options), contexts=options.contexts is not None)
+
+
+def _train(setup: DGNSetup, found: Found) -> Iterator[Finding]:
+    """The networks, their local limits, and what stands beside the first of them."""
+    options, sample, bound = setup.options, setup.train, found["limit"]
     starts: list[Start] = []
 
     def make(seed: int) -> torch.nn.Module:
@@ -68,7 +85,8 @@ def find_rich(setup: SampleSetup) -> Iterator[Finding]:
     for one in train_starts(setup, make, network_name(options), first=0, observer=observer):
         starts.append(one)
         if len(starts) == 1 or not one.trajectory.finished:
-            yield Finding("network", {"network": Trained(starts[0].network, starts[0].trajectory)})
+            first = Trained(starts[0].network, starts[0].trajectory)
+            yield Finding("network", {"network": first})
         if not one.trajectory.finished:
             return
     setup.progress.stage("finding the local limits")
@@ -79,23 +97,9 @@ def find_rich(setup: SampleSetup) -> Iterator[Finding]:
     yield _networks(starts, values, bound)
     setup.progress.stage("comparing")
     if values[0].local is not None:
-        yield _compared(setup, starts[0], values[0], bound, found)
+        yield _compared(setup, starts[0], values[0], bound, bound_finding(bound))
     if options.starts > 1:
         yield _several(starts, values)
-
-
-def rich_programs(setup: SampleSetup, note: str) -> Iterator[StatedProgram]:
-    """State the bound; the program of the local limit is not convex."""
-    formulation, sample = _formulation(setup), setup.train
-    setup.progress.stage(f"stating the path lasso on {len(sample.y)} samples")
-    local = "the program of the local limit beside it is not convex"
-    notes = "; ".join([note, local] if note else [local])
-    yield stated(BOUND, formulation.literal(*sample), notes)
-
-
-def _formulation(setup: SampleSetup) -> PathLasso:
-    options = setup.options
-    return PathLasso(widths_of(options), contexts=options.contexts is not None)
 
 
 def _networks(starts: Sequence[Start], values: Sequence[BoundedValue], bound: PathLimit) -> Finding:
@@ -123,7 +127,7 @@ def _unfound(first: Start, value: BoundedValue) -> Evidence:
 
 
 def _compared(
-    setup: SampleSetup, first: Start, value: BoundedValue, bound: PathLimit, found: Finding
+    setup: DGNSetup, first: Start, value: BoundedValue, bound: PathLimit, found: Finding
 ) -> Finding:
     """The first network beside its local limit, the bound, and machines of two kernels."""
     assert value.local is not None
@@ -190,3 +194,9 @@ def _several(starts: Sequence[Start], values: Sequence[BoundedValue]) -> Finding
         objects={"local_limits": limits, "networks": [one.network for one in starts]},
         row={"n_limits": n_limits, "best_local_value": best},
     )
+
+
+STAGES: tuple[Stage[DGNSetup], ...] = (
+    Stage(finds=_bound, states=_state),
+    Stage(finds=_train, trains=True, when=lambda setup, found: usable(found["limit"])),
+)

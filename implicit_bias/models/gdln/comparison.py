@@ -65,6 +65,10 @@ class GatePrediction(Measured):
 class GDLNComparison(Measured):
     """A trained ReLU network of averaged units, compared with gated linear predictions."""
 
+    SCREEN = ("limit_error", "final_loss", "gate_changes")
+    TITLE = "ReLU network beside the prediction"
+    HEADS = ("", "value; of units: mean (least to largest)")
+
     weights: Floats = part("(K, D) trained weights.")
 
     @derived("time of training, steps x learning rate", "g")
@@ -87,6 +91,16 @@ class GDLNComparison(Measured):
     predictions: tuple[GatePrediction, ...] = part(
         "Initial and final gates, each at the time that training took and at infinity."
     )
+
+    @property
+    def limit_error(self) -> float:
+        """Relative distance from the limit at the initial gates."""
+        return self.prediction("initial", limit=True).relative_error
+
+    @property
+    def final_loss(self) -> float:
+        """Loss of the ReLU network, as the first screen names it."""
+        return self.loss
 
     def prediction(self, gates: GateTime, *, limit: bool = False) -> GatePrediction:
         """The prediction for "initial" or "final" gates, at the trained time or its limit.

@@ -61,7 +61,7 @@ MODELS = (
         assumes=(GATES, SQUARED, FLOW, FULL_BATCHES, STAY),
         options=GDLNOptions,
         run=f"{__package__}.run:run_gdln",
-        programs=f"{__package__}.run:gdln_programs",
+        programs=f"{__package__}.run:run_gdln",
         refuses={"gating": "its gates are those that its ReLU network begins with"},
         defaults={
             "hidden_units": 8,

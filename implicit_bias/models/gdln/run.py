@@ -2,24 +2,56 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...networks.drawn import averaged_units
+from ...quantities.premises import GATES
+from ...quantities.said import Side, Table
+from ...quantities.table import lines
 from ...reports.finding import Finding
-from ...reports.report import Report
-from ...runs.gathering import gather
-from ...runs.programs import RunPrograms, stated
+from ...reports.views import Views
+from ...runs.programs import StatedProgram, stated
 from ...runs.setup import Setup, training_settings
+from ...runs.stages import Found, Run, Stage, later
+from ...training.settings import TrainingSettings
 from .data import RingData, make_ring
 from .formulation import GatedLeastSquares, solve_gated_ols
-from .setup import NAME, GDLNSetup, limit_finding
+from .limit import GatedOLS
 
-__all__ = ["gdln_programs", "run_gdln"]
+__all__ = ["GDLNSetup", "limit_finding", "run_gdln"]
+
+NAME = GatedLeastSquares.name
+TRAINED = f"{__package__}.trained_run"
 
 
-def run_gdln(setup: Setup) -> Report:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GDLNSetup(Setup):
+    """The setup of a run, with its data and the start of both networks.
+
+    Attributes
+    ----------
+    data : RingData
+        The training samples.
+    settings : TrainingSettings
+        Plain steps on the squared loss.
+    start : (K, D) array
+        Initial weights of both networks.
+    gates : (n, K) boolean array
+        Gates of the ReLU network at these weights, which are the gates of its twin throughout.
+    """
+
+    data: RingData
+    settings: TrainingSettings
+    start: NDArray[np.float64]
+    gates: NDArray[np.bool_]
+
+
+def run_gdln(setup: Setup) -> Run[GDLNSetup]:
     """Predict a gated linear network and its ReLU twin on ring data, train both, compare.
 
     Raises
@@ -27,8 +59,22 @@ def run_gdln(setup: Setup) -> Report:
     ValueError
         If an option is out of range, before any long work.
     """
-    whole = _prepare(setup)
-    data = whole.data
+    options = setup.options
+    if not options.init_scale > 0:
+        raise ValueError(
+            f"`--init-scale` must be positive, got {options.init_scale}: zero opens every gate"
+        )
+    data = _data(setup)
+    start = averaged_units(
+        options.hidden_units, data.X.shape[1], options.init_scale, setup.seeds.weights
+    ).astype(options.dtype)
+    whole = GDLNSetup(
+        **setup.shared,
+        data=data,
+        settings=training_settings(options, setup.seeds, loss="squared"),
+        start=start.astype(np.float64),
+        gates=data.X.astype(options.dtype) @ start.T >= 0,
+    )
     heading = setup.heading(
         {
             "description": data.description,
@@ -39,43 +85,7 @@ def run_gdln(setup: Setup) -> Report:
         title="ReLU units beside gated linear ones, and both over training",
         choices=f"{len(data.y)} samples",
     )
-    return gather(heading, _find(whole), setup.folder)
-
-
-def gdln_programs(setup: Setup) -> RunPrograms:
-    """State gated least squares at the gates of the start.
-
-    Raises
-    ------
-    ValueError
-        If an option is out of range.
-    """
-    whole = _prepare(setup)
-    data = whole.data
-    setup.progress.stage(f"stating {NAME} on {len(data.y)} samples")
-    problem = GatedLeastSquares().literal(data.X, data.y, whole.gates)
-    note = "of its minimisers the limit is that of least norm"
-    return RunPrograms(setup.model, data.description, (stated(NAME, problem, note),))
-
-
-def _prepare(setup: Setup) -> GDLNSetup:
-    """Draw the data and the start, whose gates are those of the prediction."""
-    options = setup.options
-    if not options.init_scale > 0:
-        raise ValueError(
-            f"`--init-scale` must be positive, got {options.init_scale}: zero opens every gate"
-        )
-    data = _data(setup)
-    start = averaged_units(
-        options.hidden_units, data.X.shape[1], options.init_scale, setup.seeds.weights
-    ).astype(options.dtype)
-    return GDLNSetup(
-        **setup.shared,
-        data=data,
-        settings=training_settings(options, setup.seeds, loss="squared"),
-        start=start.astype(np.float64),
-        gates=data.X.astype(options.dtype) @ start.T >= 0,
-    )
+    return Run(setup=whole, heading=heading, stages=STAGES)
 
 
 def _data(setup: Setup) -> RingData:
@@ -89,13 +99,66 @@ def _data(setup: Setup) -> RingData:
     return RingData(X, setup.user_data.y, f"{len(X)} samples of the caller's own")
 
 
-def _find(setup: GDLNSetup) -> Iterator[Finding]:
-    """Yield the findings of the run, each as soon as it is known."""
+def _predict(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
     data = setup.data
-    setup.progress.stage("solving the gated least-squares limit at the initial gates")
-    limit = solve_gated_ols(data.X, data.y, setup.gates, tol=setup.options.tol)
-    yield limit_finding(limit)
-    if setup.trains:
-        from .trained_run import train_and_compare  # with torch, which no limit alone needs
+    yield limit_finding(solve_gated_ols(data.X, data.y, setup.gates, tol=setup.options.tol))
 
-        yield from train_and_compare(setup, limit)
+
+def _state(setup: GDLNSetup) -> Iterator[StatedProgram]:
+    data = setup.data
+    setup.progress.stage(f"stating {NAME} on {len(data.y)} samples")
+    problem = GatedLeastSquares().literal(data.X, data.y, setup.gates)
+    yield stated(NAME, problem, "of its minimisers the limit is that of least norm")
+
+
+STAGES: tuple[Stage[GDLNSetup], ...] = (
+    Stage(
+        finds=_predict,
+        says="solving the gated least-squares limit at the initial gates",
+        states=_state,
+    ),
+    Stage(
+        finds=later(f"{TRAINED}:train_relu"),
+        says="training a ReLU network for {setup.settings.n_steps} steps",
+        trains=True,
+    ),
+    Stage(finds=later(f"{TRAINED}:compare"), says="comparing", needs=("trajectory",)),
+    Stage(
+        finds=later(f"{TRAINED}:train_twin"),
+        says="training its gated linear twin for {setup.settings.n_steps} steps",
+        trains=True,
+    ),
+)
+
+
+def limit_finding(limit: GatedOLS, off_path: float | None = None) -> Finding:
+    """Return the finding of the least-squares limit, and of how near training was to its path."""
+    path = {} if off_path is None else {"path_error": off_path}
+    cells = {
+        "limit": NAME,
+        "stationarity": limit.certificate.stationarity,
+        "optimal_loss": limit.loss,
+        "n_units": len(limit.unit_norms),
+        "limit_seconds": limit.seconds,
+    } | path
+    rows = (
+        ("status of the least-squares limit", limit.status.name),
+        *lines(cells, "stationarity", "optimal_loss"),
+        ("rank of the gated moments", f"{limit.rank} of {math.prod(limit.zeta.shape)}"),
+        *lines(cells, *path),
+    )
+    screen = {"final_loss": limit.loss, "stationarity": limit.certificate.stationarity}
+    return Finding(
+        "limit",
+        {"limit": limit},
+        NAME,
+        assumptions=(
+            GATES.found(said="the gates of the gated linear network are frozen", holds=True),
+        ),
+        further=Views(
+            record=path,
+            tables=(Table("gated linear network: prediction and training", ("", "value"), rows),),
+            row=cells,
+            sides=(Side(NAME, screen, predicted=True),),
+        ),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -10,12 +10,14 @@ import torch
 
 from ...drawing.figures import Row
 from ...networks.relu_mean import ReLUMean
-from ...quantities.said import Side, Table
+from ...quantities.said import Side
 from ...reports.finding import Finding
-from ...reports.verdict import Evidence, decide
+from ...reports.verdict import Evidence
+from ...reports.views import Views
 from ...reports.writers import write_path
 from ...runs.fit import fit
 from ...runs.setup import torch_dtype
+from ...runs.stages import Found
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .comparison import GDLNComparison, compare_with_gdln, path_errors
@@ -23,47 +25,88 @@ from .figure import plot_localisation, plot_losses, plot_sign_flips, plot_units
 from .flow import GatedFlow, gated_flow
 from .limit import GatedOLS
 from .model import STAY
-from .setup import GDLNSetup, limit_finding
+from .run import GDLNSetup, limit_finding
 from .training import WeightsObserver, descent_path
 
-__all__ = ["train_and_compare"]
+__all__ = ["compare", "train_relu", "train_twin"]
 
 UNITS = 4  # shown in the picture
 # The file of the unfinished run of the gated twin.
 TWIN = "gated-run.safetensors"
 NETWORKS = {"relu": "ReLU network", "gated": "gated network"}
 FILES = {"relu": "network.safetensors", "gated": "gated-network.safetensors"}
-Trained = tuple[torch.nn.Module, Trajectory]
 
 
-def train_and_compare(setup: GDLNSetup, limit: GatedOLS) -> Iterator[Finding]:
-    """Train both networks from the start of the run, and find how they compare with the limit."""
-    data, options, n_steps = setup.data, setup.options, setup.settings.n_steps
-    start = torch.tensor(setup.start, dtype=torch_dtype(options.dtype))
-    relu = ReLUMean.from_weights(start, device=options.device)
-    twin = relu.frozen()
-    setup.progress.stage(f"training a ReLU network for {n_steps} steps")
-    path = _train(setup, relu, None)
-    yield _trained(setup, (relu, path))
-    setup.progress.stage("comparing")
-    yield _comparison(setup, path)
-    if not path.finished:
-        return
-    setup.progress.stage(f"training its gated linear twin for {n_steps} steps")
-    of_twin = _train(setup, twin, setup.gates, state=TWIN, first=False)
-    yield _trained(setup, (relu, path), (twin, of_twin))
+def train_relu(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
+    """Train the ReLU network from the start of the run."""
+    relu = _start(setup)
+    yield _networks(setup, {"relu": relu}, {"relu": _train(setup, relu, None)})
+
+
+def compare(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
+    """Compare the ReLU network with gated networks of its gates before and after training."""
+    path = found["trajectory"]["relu"]
+    compared = compare_with_gdln(setup.data.X, setup.data.y, path, setup.settings)
+    shown = Row(min(len(compared.weights), UNITS), partial(plot_units, comparison=compared))
+    yield Finding(
+        "comparison",
+        {"comparison": compared},
+        NETWORKS["relu"],
+        assumptions=(STAY.found(flips=compared.sign_flips),),
+        evidence=(_of_relu(compared),),
+        panels=(shown,),
+    )
+
+
+def train_twin(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
+    """Train the gated twin from the same start, and find how near it is to its limit and path."""
+    data, relu = setup.data, {key: found[key]["relu"] for key in ("network", "trajectory")}
+    twin = _start(setup).frozen()
+    path = _train(setup, twin, setup.gates, state=TWIN, first=False)
+    yield _networks(
+        setup,
+        {"relu": relu["network"], "gated": twin},
+        {"relu": relu["trajectory"], "gated": path},
+    )
     flow = gated_flow(data.X, data.y, setup.gates, setup.start)
-    off_path = _off_path(flow, setup.settings, of_twin)
-    yield limit_finding(limit, off_path)
-    known = _of_twin(limit, flow, of_twin, off_path)
-    values = {**known.near, **known.beside, "final_loss": float(of_twin.loss[-1])}
-    side = Side(NETWORKS["gated"], values)
-    yield Finding("twin", evidence=(known,)).but(sides=(side,))
+    off_path = _off_path(flow, setup.settings, path)
+    yield limit_finding(found["limit"], off_path)
+    known = _of_twin(found["limit"], flow, path, off_path)
+    values = {**known.near, **known.beside, "final_loss": float(path.loss[-1])}
+    sides = (Side(NETWORKS["gated"], values),)
+    yield Finding("twin", evidence=(known,), further=Views(sides=sides))
+
+
+def _start(setup: GDLNSetup) -> ReLUMean:
+    options = setup.options
+    start = torch.tensor(setup.start, dtype=torch_dtype(options.dtype))
+    return ReLUMean.from_weights(start, device=options.device)
 
 
 def _train(setup: GDLNSetup, network: torch.nn.Module, gates: Any, **which: Any) -> Trajectory:
     X, y, observer = setup.data.X, setup.data.y, WeightsObserver(setup.data.X)
     return fit(setup, network, X, y, gates, settings=setup.settings, observer=observer, **which)
+
+
+def _networks(
+    setup: GDLNSetup, networks: Mapping[str, torch.nn.Module], paths: Mapping[str, Trajectory]
+) -> Finding:
+    """Return the finding of the ReLU network, and of its gated twin once it is trained too."""
+    relu = paths["relu"]
+    return Finding(
+        "network",
+        {"network": networks, "trajectory": paths},
+        panels=(
+            partial(plot_losses, relu, paths.get("gated")),
+            partial(plot_localisation, trajectory=relu),
+            partial(plot_sign_flips, trajectory=relu),
+        ),
+        further=Views(
+            files={FILES[key]: write_path(path, setup.settings) for key, path in paths.items()},
+            row=relu.cells(),
+            finished=all(path.finished for path in paths.values()),
+        ),
+    )
 
 
 def _off_path(flow: GatedFlow, settings: TrainingSettings, twin: Trajectory) -> float:
@@ -85,64 +128,13 @@ def _of_twin(limit: GatedOLS, flow: GatedFlow, twin: Trajectory, off_path: float
     )
 
 
-def _trained(setup: GDLNSetup, relu: Trained, twin: Trained | None = None) -> Finding:
-    """Return the finding of the ReLU network, and of its gated twin once it is trained too."""
-    both = {"relu": relu} | ({} if twin is None else {"gated": twin})
-    path, of_twin = relu[1], None if twin is None else twin[1]
-    return Finding.said(
-        "network",
-        files={FILES[key]: write_path(run, setup.settings) for key, (_, run) in both.items()},
-        panels=(
-            partial(plot_losses, path, of_twin),
-            partial(plot_localisation, trajectory=path),
-            partial(plot_sign_flips, trajectory=path),
-        ),
-        objects={
-            "network": {key: network for key, (network, _) in both.items()},
-            "trajectory": {key: run for key, (_, run) in both.items()},
-        },
-        row=path.cells(),
-        finished=all(run.finished for _, run in both.values()),
-    )
-
-
-def _comparison(setup: GDLNSetup, relu: Trajectory) -> Finding:
-    """Compare the ReLU network with gated networks of its gates before and after training."""
-    found = compare_with_gdln(setup.data.X, setup.data.y, relu, setup.settings)
-    flips = found.sign_flips
-    n_shown = min(len(found.weights), UNITS)
-    return Finding.measured(
-        "comparison",
-        found,
-        tables=(
-            Table(
-                "ReLU network beside the prediction",
-                ("", "value; of units: mean (least to largest)"),
-                tuple(found.rows()),
-            ),
-        ),
-        panels=(Row(n_shown, partial(plot_units, comparison=found)),),
-        assumptions=(STAY.found(flips=flips),),
-        sides=(
-            Side(
-                NETWORKS["relu"],
-                {
-                    "limit_error": found.prediction("initial", limit=True).relative_error,
-                    "final_loss": found.loss,
-                    "gate_changes": flips,
-                },
-            ),
-        ),
-        verdicts=(decide(_of_relu(found)),),
-    )
-
-
 def _of_relu(found: GDLNComparison) -> Evidence:
     """Return the evidence on the ReLU network: the theorem is about gates that stay."""
-    own = found.prediction("initial", limit=True).relative_error
     if found.sign_flips == 0:
         reason = "its predicted path is as far away at this time: give more `--steps`"
-        return Evidence(near={"limit_error": own}, reason=reason, network=NETWORKS["relu"])
+        return Evidence(
+            near={"limit_error": found.limit_error}, reason=reason, network=NETWORKS["relu"]
+        )
     after = found.prediction("final", limit=True).relative_error
     reason = (
         f"{found.sign_flips:.1%} of its gates changed, so that no theorem names its limit; it is "

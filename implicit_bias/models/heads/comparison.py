@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from ...data.arrays import Floats
 from ...quantities.formatting import degrees
 from ...quantities.measured import Measured, part, quantity, stacked
+from ...quantities.said import Side, Table
 from .exits import averages
 from .exits_run import Exits
 from .limit import HeadLimit
@@ -80,6 +82,19 @@ class ExitComparison(Measured, eq=True):
         doc="Share of held-out samples that their averages give the same label.",
     )
 
+    def screen(self) -> dict[str, Any]:
+        """Return the first screen's column of the exit."""
+        return {
+            "limit": self.kind,
+            "limit_error": self.error,
+            "margin_ratio": self.margin_ratio,
+            "zeta_cosine": math.cos(self.angle),
+            "agreement": self.agreement,
+            "score_cosine": self.score_cosine,
+            "error_limit": 1 - self.limit.accuracy,
+            "error_network": 1 - self.network.accuracy,
+        }
+
 
 class HeadsComparison(Measured, eq=True):
     """Trained heads and their limits, one entry an exit."""
@@ -101,6 +116,18 @@ class HeadsComparison(Measured, eq=True):
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Return column heads and lines of a table of distances, one line per exit."""
         return stacked(self._by_name())
+
+    def tables(self, name: str = "") -> tuple[Table, ...]:
+        """Return both tables, of margins and accuracies and of distances."""
+        (heads, states), (titles, rows) = self.states(), self.table()
+        return (
+            Table("prediction and training", heads, tuple(states)),
+            Table("trained heads beside their limits", titles, tuple(rows)),
+        )
+
+    def sides(self, name: str) -> tuple[Side, ...]:
+        """Return a column of the first screen for each exit."""
+        return tuple(Side(exit, one.screen()) for exit, one in self._by_name().items())
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the lines of a table of distances, column heads first."""

@@ -12,13 +12,16 @@ from ...quantities.assumptions import Assumption
 from ...quantities.formatting import share
 from ...quantities.said import Side, Table
 from ...reports.finding import Finding
+from ...reports.telling import Several
+from ...reports.views import Views
 from .exits import anytime_average
 from .exits_run import Exits
 from .limit import HeadLimit
 from .model import HARD_SEPARABLE, INSIDE, UNIQUE
 
-__all__ = ["assumptions", "limits_finding", "teacher_finding"]
+__all__ = ["EXIT", "assumptions", "limits_finding", "teacher_finding"]
 
+EXIT = "exit {}"
 # Spread of tempered logits from which a soft label is 0 or 1 to rounding.
 _SATURATED = {"float32": 16, "float64": 36}
 
@@ -27,42 +30,38 @@ def limits_finding(
     limits: Sequence[HeadLimit], exits: Exits, assumed: tuple[Assumption, ...], seconds: float
 ) -> Finding:
     """Return the finding of the limits solved so far, with the certificate of each."""
-    named = {f"exit {layer}": one for layer, one in zip(exits.layers, limits, strict=False)}
-    records = {name: one.to_dict() for name, one in named.items()}
+    solved = dict(zip(exits.layers, limits, strict=False))
     averages = anytime_average(limits, exits.features_val[: len(limits)])
-    rows = []
-    for (name, one), phi, average in zip(
-        named.items(), exits.features_val[: len(limits)], averages, strict=True
+    record, rows = {}, []
+    for (layer, one), phi, average in zip(
+        solved.items(), exits.features_val[: len(limits)], averages, strict=True
     ):
-        right = one.predictor(phi).argmax(axis=1) == exits.labels.val
-        together = average.argmax(axis=1) == exits.labels.val
-        records[name] |= {"accuracy": float(right.mean()), "anytime": float(together.mean())}
-        rows.append((name, *_cells(one), share(right.mean()), share(together.mean())))
-    errors = [1 - record["anytime"] for record in records.values()]
+        right = float(np.mean(one.predictor(phi).argmax(axis=1) == exits.labels.val))
+        together = float(np.mean(average.argmax(axis=1) == exits.labels.val))
+        name = EXIT.format(layer)
+        record[name] = {"accuracy": right, "anytime": together}
+        rows.append((name, *_cells(one), share(right), share(together)))
     columns = ("", "limit", "status", "error, at most", "gap", "rank", "norm", "excess", "held out",
                "averaged")  # fmt: skip
-    return Finding.said(
+    return Finding(
         "limit",
-        record={"limit": records},
-        tables=(Table("prediction", columns, tuple(rows)),),
-        files={
-            f"limit-exit{layer}.safetensors": one.save
-            for layer, one in zip(exits.layers, limits, strict=False)
-        },
+        {"limit": Several(solved, EXIT), "exits": exits},
+        "head of {}",
         assumptions=assumed,
-        statuses={f"head of {name}": one.status for name, one in named.items()},
-        certificates={f"head of {name}": record for name, record in records.items()},
-        objects={"limit": dict(zip(exits.layers, limits, strict=False)), "exits": exits},
-        sides=tuple(
-            Side(name, {"limit": one.kind, "gap": one.certificate.gap})
-            for name, one in named.items()
+        further=Views(
+            record={"limit": record},
+            tables=(Table("prediction", columns, tuple(rows)),),
+            sides=tuple(
+                Side(EXIT.format(layer), {"limit": one.kind, "gap": one.certificate.gap})
+                for layer, one in solved.items()
+            ),
+            row={
+                "limit": "exit heads",
+                "gap": max(one.certificate.gap for one in limits),
+                "limit_seconds": seconds,
+                "error_limit": 1 - together,
+            },
         ),
-        row={
-            "limit": "exit heads",
-            "gap": max(one.certificate.gap for one in limits),
-            "limit_seconds": seconds,
-            "error_limit": errors[-1],
-        },
     )
 
 

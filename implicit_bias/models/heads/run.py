@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ..._solve import worst_status
 from ...data.arrays import Floats
-from ...data.dataset import Dataset
-from ...data.labelled import ClassDataset
 from ...limits.joint_margin import JointMargin
 from ...networks.exits import ExitNetwork
-from ...quantities.said import Side, Table
 from ...reports.finding import Finding
-from ...reports.findings import TOGETHER
-from ...reports.report import Report
+from ...reports.telling import Several
 from ...reports.trained import divergence
-from ...reports.verdict import Evidence, decide
-from ...reports.writers import write_arrays, write_frame, write_weights
+from ...reports.verdict import Evidence
+from ...reports.views import Views
+from ...reports.writers import write_arrays
 from ...runs.fit import fit
-from ...runs.gathering import gather
-from ...runs.programs import RunPrograms, stated
+from ...runs.programs import StatedProgram, stated
 from ...runs.setup import Setup, data_record
+from ...runs.stages import Found, Run, Stage
 from ...runs.user_data import load_chosen
 from ...training.trajectory import Trajectory
-from .comparison import ExitComparison, HeadsComparison, compare_heads, head_angle
+from .comparison import HeadsComparison, compare_heads, head_angle
 from .descent_run import (
     Head,
     head_samples,
@@ -39,14 +35,14 @@ from .descent_run import (
     make_head,
     stable_rate,
 )
-from .diagnosis import assumptions, limits_finding, teacher_finding
+from .diagnosis import EXIT, assumptions, limits_finding, teacher_finding
 from .exits import solve_exit_heads
 from .exits_run import Exits, Labels, check_exits, make_exits, read_labels
 from .figure import plot_accuracy, plot_angles, plot_margins
 from .limit import HeadLimit
 from .losses import UNLABELLED, HeadLoss
 
-__all__ = ["heads_programs", "run_heads"]
+__all__ = ["run_heads"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,8 +59,13 @@ class HeadsSetup(Setup):
     labels: Labels
     layers: tuple[int, ...]
 
+    @cached_property
+    def exits(self) -> Exits:
+        """The trunk with its teacher, trained and frozen when they are first asked for."""
+        return make_exits(self.labels, self.options, self.layers, self.seeds.weights)
 
-def run_heads(setup: Setup) -> Report:
+
+def run_heads(setup: Setup) -> Run[HeadsSetup]:
     """Freeze a trunk, predict the head of every exit, train the heads, compare.
 
     Raises
@@ -74,32 +75,26 @@ def run_heads(setup: Setup) -> Report:
         any long work.
     """
     options = setup.options
-    whole, dataset = _prepare(setup)
+    layers = check_exits(options)
+    head_settings(setup)  # which refuses choices that do not go together
+    dataset = setup.user_data.dataset or load_chosen(options)
     heading = setup.heading(
         data_record(dataset),
         title="heads at the exits of a frozen trunk beside their limits",
         choices=f"a {options.trunk} trunk of {options.depth} layers",
     )
-    return gather(heading, _find(whole), setup.folder)
+    labels = read_labels(dataset, options.n_labelled)
+    whole = HeadsSetup(**setup.shared, labels=labels, layers=layers)
+    return Run(setup=whole, heading=heading, stages=STAGES)
 
 
-def heads_programs(setup: Setup) -> RunPrograms:
-    """State the program of every exit, on the trunk and its teacher as they begin.
-
-    Raises
-    ------
-    ValueError, FileNotFoundError
-        If an option is out of range, choices do not go together, or the data are not there.
-    """
-    whole, dataset = _prepare(setup)
-    untrained = replace(setup.options, trunk_steps=0)
-    exits = make_exits(whole.labels, untrained, whole.layers, setup.seeds.weights)
-    programs = []
+def _state(setup: HeadsSetup) -> Iterator[StatedProgram]:
+    """State the program of every exit, on the trunk and its teacher as they begin."""
+    exits = replace(setup, options=replace(setup.options, trunk_steps=0)).exits
     for layer, phi in zip(exits.layers, exits.features, strict=True):
         setup.progress.stage(f"stating the head of exit {layer}")
         name, problem = _stated(phi, exits)
-        programs.append(stated(f"{name}, exit {layer}", problem, _untrained(setup, exits)))
-    return RunPrograms(setup.model, dataset.description, tuple(programs))
+        yield stated(f"{name}, exit {layer}", problem, _untrained(setup, exits))
 
 
 def _stated(features: Floats, exits: Exits) -> tuple[str, Any]:
@@ -125,41 +120,33 @@ def _untrained(setup: Setup, exits: Exits) -> str:
     return "; ".join([*notes, end])
 
 
-def _prepare(setup: Setup) -> tuple[HeadsSetup, Dataset | ClassDataset]:
-    """Load the data and see that all choices go together."""
-    layers = check_exits(setup.options)
-    head_settings(setup)  # which refuses choices that do not go together
-    dataset = setup.user_data.dataset or load_chosen(setup.options)
-    labels = read_labels(dataset, setup.options.n_labelled)
-    return HeadsSetup(**setup.shared, labels=labels, layers=layers), dataset
+def _teach(setup: HeadsSetup, found: Found) -> Iterator[Finding]:
+    yield teacher_finding(setup.exits)
 
 
-def _find(setup: HeadsSetup) -> Iterator[Finding]:
-    """Yield the findings of the run, each as soon as it is known."""
-    options = setup.options
-    setup.progress.stage(f"making the {options.trunk} trunk and its teacher")
-    exits = make_exits(setup.labels, options, setup.layers, setup.seeds.weights)
-    yield teacher_finding(exits)
+def _predict(setup: HeadsSetup, found: Found) -> Iterator[Finding]:
+    """Solve the head of each exit."""
+    exits, options, began = setup.exits, setup.options, time.perf_counter()
     limits: list[HeadLimit] = []
-    began = time.perf_counter()
     for layer, phi in zip(exits.layers, exits.features, strict=True):
         setup.progress.stage(f"solving the head of exit {layer}")
         limits.append(_solve(phi, exits, options.tol))
         seconds = time.perf_counter() - began
         yield limits_finding(limits, exits, assumptions(exits, limits, options), seconds)
-    if not setup.trains:
-        return
+
+
+def _train(setup: HeadsSetup, found: Found) -> Iterator[Finding]:
+    """Train the head of each exit, until one is interrupted."""
+    exits, options = setup.exits, setup.options
     heads: list[Head] = []
-    paths: list[Trajectory] = []
+    paths: dict[int, Trajectory] = {}
     for layer, phi in zip(exits.layers, exits.features, strict=True):
         setup.progress.stage(f"training a head at exit {layer} for {sum(options.steps)} steps")
         heads.append(make_head(phi, exits, options))
-        paths.append(_descend(setup, exits, heads[-1], layer, phi))
+        paths[layer] = _descend(setup, exits, heads[-1], layer, phi)
         yield _trained(exits, heads, paths)
-        if not paths[-1].finished:
+        if not paths[layer].finished:
             return
-    setup.progress.stage("comparing")
-    yield _comparison(limits, exits, paths)
 
 
 def _solve(features: Floats, exits: Exits, tol: float) -> HeadLimit:
@@ -189,75 +176,58 @@ def _descend(
     )
 
 
-def _trained(exits: Exits, heads: Sequence[Head], paths: Sequence[Trajectory]) -> Finding:
+def _trained(exits: Exits, heads: Sequence[Head], paths: Mapping[int, Trajectory]) -> Finding:
     """Return the finding of the trained heads and their trajectories."""
-    layers = exits.layers[: len(heads)]
-    ways = dict(zip(layers, paths, strict=True))
-    network = ExitNetwork(exits.trunk, heads, layers)
-    arrays = {f"weights.{k}": path.observed["weights"] for k, path in ways.items()}
-    arrays |= {f"step.{k}": path.step for k, path in ways.items()}
-    files = {f"trajectory-exit{k}.parquet": write_frame(path) for k, path in ways.items()}
-    return Finding.said(
+    network = ExitNetwork(exits.trunk, heads, tuple(paths))
+    arrays = {f"weights.{k}": path.observed["weights"] for k, path in paths.items()}
+    arrays |= {f"step.{k}": path.step for k, path in paths.items()}
+    return Finding(
         "network",
-        record={"network": {f"exit {k}": path.record() for k, path in ways.items()}},
-        files={
-            "network.safetensors": write_weights(network),
-            "path.safetensors": write_arrays(arrays),
-            **files,
-        },
-        objects={"network": network, "trajectory": ways},
-        row={
-            "n_steps": int(min(path.step[-1] for path in paths)),
-            "final_loss": float(max(path.loss[-1] for path in paths)),
-            "log_inverse_loss": -float(max(path.log_loss[-1] for path in paths)),
-            "training_seconds": float(sum(path.seconds[-1] for path in paths)),
-        },
-        finished=all(path.finished for path in paths),
+        {"network": network, "trajectory": Several(dict(paths), EXIT, _farthest)},
+        further=Views(files={"path.safetensors": write_arrays(arrays)}),
     )
 
 
-def _comparison(limits: Sequence[HeadLimit], exits: Exits, paths: Sequence[Trajectory]) -> Finding:
-    """Return the finding that compares trained heads with their limits, by exit."""
+def _farthest(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the row of all heads: that of the one with the farthest way to go, seconds of all."""
+    return {
+        "n_steps": min(one["n_steps"] for one in cells),
+        "final_loss": max(one["final_loss"] for one in cells),
+        "log_inverse_loss": min(one["log_inverse_loss"] for one in cells),
+        "training_seconds": sum(one["training_seconds"] for one in cells),
+    }
+
+
+def _compare(setup: HeadsSetup, found: Found) -> Iterator[Finding]:
+    """Compare trained heads with their limits, by exit."""
+    limits = list(found["limit"].values())
+    paths = list(found["trajectory"].values())
     ways = [path.observed["weights"] for path in paths]
-    found = compare_heads(limits, [way[-1] for way in ways], exits)
+    compared = compare_heads(limits, [way[-1] for way in ways], setup.exits)
     angles = [
         np.array([head_angle(W, limit.zeta) for W in way])
         for way, limit in zip(ways, limits, strict=True)
     ]
-    (heads, states), (titles, rows) = found.states(), found.table()
-    return Finding.measured(
+    steps = [path.step for path in paths]
+    yield Finding(
         "comparison",
-        found,
-        tables=(
-            Table(TOGETHER, heads, tuple(states)),
-            Table("trained heads beside their limits", titles, tuple(rows)),
-        ),
+        {"comparison": compared},
+        evidence=(_evidence(compared, limits, paths),),
         panels=(
-            partial(plot_accuracy, found=found),
-            partial(plot_margins, found=found),
-            partial(plot_angles, layers=exits.layers, steps=[p.step for p in paths], angles=angles),
+            partial(plot_accuracy, found=compared),
+            partial(plot_margins, found=compared),
+            partial(plot_angles, layers=setup.layers, steps=steps, angles=angles),
         ),
-        shortfall=_shortfall(found, paths),
-        verdicts=(decide(_evidence(found, limits, paths)),),
-        sides=tuple(map(_side, found.exits)),
+        further=Views(shortfall=_shortfall(compared, paths)),
     )
 
 
-def _side(one: ExitComparison) -> Side:
-    """Return an exit as a column of the first screen."""
-    return Side(
-        f"exit {one.exit}",
-        {
-            "limit": one.kind,
-            "limit_error": one.error,
-            "margin_ratio": one.margin_ratio,
-            "zeta_cosine": math.cos(one.angle),
-            "agreement": one.agreement,
-            "score_cosine": one.score_cosine,
-            "error_limit": 1 - one.limit.accuracy,
-            "error_network": 1 - one.network.accuracy,
-        },
-    )
+STAGES: tuple[Stage[HeadsSetup], ...] = (
+    Stage(finds=_teach, says="making the {setup.options.trunk} trunk and its teacher"),
+    Stage(finds=_predict, states=_state),
+    Stage(finds=_train, trains=True),
+    Stage(finds=_compare, says="comparing", trains=True),
+)
 
 
 def _evidence(
