@@ -4,6 +4,11 @@ from .certificates.answer import Answer as Answer
 from .certificates.answer import NotCertified as NotCertified
 from .certificates.constrained import ConstrainedCertificate as ConstrainedCertificate
 from .certificates.constrained import certify_constrained as certify_constrained
+from .certificates.fits import FitBounds as FitBounds
+from .certificates.fits import fit_bounds as fit_bounds
+from .certificates.fits import fit_status as fit_status
+from .certificates.fits import is_unique as is_unique
+from .certificates.fits import unreachable as unreachable
 from .certificates.html import html_table as html_table
 from .certificates.max_margin import Certificate as Certificate
 from .certificates.max_margin import certify as certify
@@ -17,6 +22,8 @@ from .methods.backends.cvxpy_norms import norm_expression as norm_expression
 from .methods.damped_newton import damped_newton as damped_newton
 from .methods.dispatch import SOLVERS as SOLVERS
 from .methods.dispatch import solve as solve
+from .methods.fits.routes import FitPoint as FitPoint
+from .methods.fits.routes import solve_fit_program as solve_fit_program
 from .methods.hinge_rows import HingeSolution as HingeSolution
 from .methods.hinge_rows import solve_hinge as solve_hinge
 from .methods.interior.kernel import solve_kernel as solve_kernel
@@ -33,6 +40,9 @@ from .methods.norm_routes import solver_of as solver_of
 from .methods.one_vs_rest import iterate_one_vs_rest as iterate_one_vs_rest
 from .methods.one_vs_rest import one_vs_rest_programs as one_vs_rest_programs
 from .methods.one_vs_rest import solve_one_vs_rest as solve_one_vs_rest
+from .methods.potentials import infeasibility as infeasibility
+from .methods.potentials import least_potential as least_potential
+from .methods.potentials import least_potential_of_margins as least_potential_of_margins
 from .methods.sets.exchange import SetSolution as SetSolution
 from .methods.sets.exchange import exchange as exchange
 from .methods.sets.nonnegative import nonnegative_fit as nonnegative_fit
@@ -43,6 +53,12 @@ from .methods.splitting import Split as Split
 from .methods.splitting import split_rows as split_rows
 from .norms.norm import Norm as Norm
 from .norms.norm import NormName as NormName
+from .norms.proximal import has_proximal as has_proximal
+from .norms.regularisers import Ball as Ball
+from .norms.regularisers import Barrier as Barrier
+from .norms.regularisers import Interpolation as Interpolation
+from .norms.regularisers import Regulariser as Regulariser
+from .norms.regularisers import regulariser_of as regulariser_of
 from .numerics.arrays import Array as Array
 from .numerics.arrays import ArrayLike as ArrayLike
 from .numerics.arrays import DenseArray as DenseArray
@@ -69,6 +85,7 @@ from .numerics.factor import Factor as Factor
 from .numerics.memory import require_memory as require_memory
 from .numerics.step_length import longest_step as longest_step
 from .programs.design import GatedDesign as GatedDesign
+from .programs.fits import FitProgram as FitProgram
 from .programs.hinge_program import HingeCertificate as HingeCertificate
 from .programs.hinge_program import HingeProgram as HingeProgram
 from .programs.hinge_program import certify_hinge as certify_hinge
@@ -80,7 +97,10 @@ from .programs.kernel_program import KernelProgram as KernelProgram
 from .programs.kernel_program import KernelSolution as KernelSolution
 from .programs.kernel_program import certify_kernel as certify_kernel
 from .programs.max_margin import MaxMarginProgram as MaxMarginProgram
+from .programs.mean_losses import FIT_LOSSES as FIT_LOSSES
 from .programs.norm_program import NormProgram as NormProgram
 from .programs.norm_program import NormSolution as NormSolution
 from .programs.norm_program import certify_norm as certify_norm
 from .programs.norm_program import conclude_norm as conclude_norm
+from .programs.potentials import Potential as Potential
+from .programs.potentials import potential_of as potential_of

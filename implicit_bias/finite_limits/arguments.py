@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 
 from .._solve import (
+    FitProgram,
     Norm,
+    Regulariser,
+    has_proximal,
+    regulariser_of,
     require_finite,
     require_positive,
     require_real,
@@ -16,14 +20,11 @@ from .._solve import (
     to_numpy,
 )
 from ..data.arrays import Floats
-from .descent import has_proximal
-from .problem import FitProblem
-from .regularisers import Regulariser, regulariser_of
 
 __all__ = ["checked_regulariser", "coefficients_of", "norm_name"]
 
 
-def norm_name(norm: Any, problem: FitProblem, gated: bool) -> str:
+def norm_name(norm: Any, problem: FitProgram, gated: bool) -> str:
     if norm is None:
         if problem.several:
             return "sum-nuclear" if gated else "nuclear"
@@ -67,7 +68,7 @@ def checked_regulariser(
     return regulariser_of(norm, penalty, radius, None)
 
 
-def coefficients_of(network: Any, problem: FitProblem) -> Floats:
+def coefficients_of(network: Any, problem: FitProgram) -> Floats:
     """Return the coefficients of a network, or an array of them, in the shape of the problem's."""
     given = network
     if hasattr(network, "zeta") and callable(network.zeta):

@@ -14,7 +14,12 @@ from .._kinds import count
 from .._solve import (
     Array,
     ArrayLike,
+    Potential,
     Status,
+    infeasibility,
+    least_potential,
+    least_potential_of_margins,
+    potential_of,
     require_columns,
     require_finite,
     require_labels,
@@ -28,8 +33,6 @@ from ..data.arrays import Floats
 from ..limits.predictors import LinearPredictor
 from ..limits.result import ReadOnlyResult, proved, size_of
 from ..quantities.definition import Quantity
-from .dual_newton import infeasibility, solve_equalities, solve_margins
-from .potential import Potential, potential_of
 
 __all__ = [
     "DiagonalCertificate",
@@ -360,11 +363,11 @@ def solve_diagonal(
     cut = max(Phi.shape) * EPS if rcond is None else rcond
     proof = None
     if margin is None:
-        found = solve_equalities(potential, Phi, targets, rcond=cut, max_iterations=max_iterations)
+        found = least_potential(potential, Phi, targets, rcond=cut, max_iterations=max_iterations)
         zeta, dual = found.b, found.nu
     else:
         signed = targets[:, None] * Phi
-        found = solve_margins(potential, signed, margin, max_iterations=max_iterations)
+        found = least_potential_of_margins(potential, signed, margin, max_iterations=max_iterations)
         zeta, dual = found.b, targets * found.nu
     proved = _proved(potential, Phi, targets, zeta, dual, margin, None, tol)
     if proved["status"] is not Status.SOLVED:

@@ -11,15 +11,28 @@ import numpy as np
 
 from .._doors import door
 from .._kinds import anything, count, one_of
-from .._solve import ArrayLike, Norm, NormName, require_positive
+from .._solve import (
+    FIT_LOSSES,
+    ArrayLike,
+    Ball,
+    Barrier,
+    FitProgram,
+    Interpolation,
+    Norm,
+    NormName,
+    Regulariser,
+    fit_bounds,
+    fit_status,
+    is_unique,
+    require_positive,
+    solve_fit_program,
+    unreachable,
+)
 from ..data.arrays import Floats
 from .arguments import checked_regulariser, norm_name
-from .certificate import certificate_of, is_unique, status_of, unreachable
+from .certificate import FitLimitCertificate
 from .limit import FitLimit
-from .losses import FIT_LOSSES
-from .minimising import minimised
-from .problem import FitProblem
-from .regularisers import Ball, Barrier, Interpolation, Regulariser
+from .problem import fit_problem
 
 __all__ = ["solve_adamw", "solve_fit", "solve_fit_path"]
 
@@ -113,7 +126,7 @@ def solve_fit(
     1.5
     """
     begun = time.perf_counter()
-    problem = FitProblem.checked(X, y, gates, loss, n_contexts, sample_weight)
+    problem = fit_problem(X, y, gates, loss, n_contexts, sample_weight)
     name = norm_name(norm, problem, gates is not None)
     regulariser = checked_regulariser(name, penalty, radius, loss)
     if sample_weight is not None and isinstance(regulariser, Interpolation):
@@ -159,7 +172,7 @@ def solve_fit_path(
     >>> [int(limit.live.sum()) for limit in path]
     [0, 1, 2]
     """
-    problem = FitProblem.checked(X, y, gates, loss, n_contexts)
+    problem = fit_problem(X, y, gates, loss, n_contexts)
     name = norm_name(norm, problem, gates is not None)
     found: list[FitLimit] = []
     for penalty in penalties:
@@ -228,7 +241,7 @@ def solve_adamw(
     [0.25, -0.25]
     """
     begun = time.perf_counter()
-    problem = FitProblem.checked(X, y, gates, loss, None)
+    problem = fit_problem(X, y, gates, loss, None)
     if problem.several:
         raise ValueError("`y` must have shape (n,): one score a sample")
     require_positive("weight_decay", weight_decay)
@@ -238,7 +251,7 @@ def solve_adamw(
 
 
 def _solved(
-    problem: FitProblem,
+    problem: FitProgram,
     regulariser: Regulariser,
     norm: str,
     loss: str,
@@ -252,18 +265,16 @@ def _solved(
     xs = _unit(problem.X)
     ys = _unit(problem.y) if loss == "squared" else 1.0
     unit = replace(problem, X=problem.X / xs, y=problem.y / ys)
-    inner = regulariser.in_units(xs, ys)
     start = None if before is None else before.dual / ys
-    zeta, r, solver, iterations = minimised(unit, inner, tol, max_iterations, start)
-    zeta, r = zeta * (ys / xs), r * ys
-    proof = None
-    if isinstance(regulariser, Interpolation):
-        r = r / ys
-        proof = unreachable(problem)
-    proved = certificate_of(problem, regulariser, zeta, r)
-    V = problem.adjoint(r)
-    scores = problem.scores(zeta)
-    at_zero = problem.loss.value(np.zeros_like(problem.y), problem.y)
+    found = solve_fit_program(
+        unit, regulariser.in_units(xs, ys), tol=tol, max_iterations=max_iterations, start=start
+    )
+    zeta, r = found.zeta * (ys / xs), found.r * ys
+    interpolating, proof = isinstance(regulariser, Interpolation), None
+    if interpolating:
+        r, proof = found.r, unreachable(problem)
+    proved = fit_bounds(problem, regulariser, zeta, r)
+    V, scores, at_zero = problem.adjoint(r), problem.scores(zeta), problem.loss_at_zero
     return FitLimit(
         zeta=zeta.reshape(problem.own_shape),
         dual=r,
@@ -272,23 +283,21 @@ def _solved(
         scores=scores,
         loss=loss,
         norm=norm,
-        penalty=getattr(regulariser, "lam", None)
-        if not isinstance(regulariser, Interpolation)
-        else None,
+        penalty=None if interpolating else getattr(regulariser, "lam", None),
         radius=getattr(regulariser, "radius", None),
         eps=getattr(regulariser, "eps", None),
         n_contexts=n_contexts,
         sample_weight=None,
-        is_unique=is_unique(problem, regulariser, zeta, V),
+        is_unique=is_unique(problem, regulariser, V),
         binds=isinstance(regulariser, Ball) and bool(regulariser.conjugate(V) > _FELT * at_zero),
         mean_loss=problem.loss.value(scores, problem.y),
         mean_loss_at_zero=at_zero,
         proof=proof,
-        status=status_of(problem, regulariser, proved, proof, tol),
-        certificate=proved,
+        status=fit_status(problem, regulariser, proved, proof, tol),
+        certificate=FitLimitCertificate(*proved),
         tol=tol,
-        solver=solver,
-        iterations=iterations,
+        solver=found.solver,
+        iterations=found.iterations,
         seconds=time.perf_counter() - begun,
     )
 

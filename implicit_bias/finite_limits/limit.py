@@ -9,7 +9,17 @@ import numpy as np
 
 from .._doors import door
 from .._kinds import anything
-from .._solve import ArrayLike, Norm, Status, require_shape
+from .._solve import (
+    ArrayLike,
+    FitProgram,
+    Norm,
+    Regulariser,
+    Status,
+    fit_bounds,
+    fit_status,
+    regulariser_of,
+    require_shape,
+)
 from ..data.arrays import Floats
 from ..limits.predictors import (
     ContextPredictor,
@@ -23,9 +33,8 @@ from ..limits.predictors import (
 from ..limits.result import ReadOnlyResult, Solved, how_many, proved, size_of
 from ..quantities.definition import Quantity
 from .arguments import coefficients_of
-from .certificate import FitLimitCertificate, certificate_of, status_of
-from .problem import FitProblem
-from .regularisers import Regulariser, regulariser_of
+from .certificate import FitLimitCertificate
+from .problem import fit_problem
 
 __all__ = ["FitLimit"]
 
@@ -61,8 +70,8 @@ class FitChoice(Solved):
             return f"penalty {self.penalty:.4g}"
         return f"radius {self.radius:.4g}" if self.radius is not None else "interpolation"
 
-    def _problem(self, X: ArrayLike, y: ArrayLike, gates: ArrayLike | None) -> FitProblem:
-        return FitProblem.checked(X, y, gates, self.loss, self.n_contexts, self.sample_weight)
+    def _problem(self, X: ArrayLike, y: ArrayLike, gates: ArrayLike | None) -> FitProgram:
+        return fit_problem(X, y, gates, self.loss, self.n_contexts, self.sample_weight)
 
 
 class FitLimit(ReadOnlyResult, FitChoice):
@@ -268,7 +277,7 @@ class FitLimit(ReadOnlyResult, FitChoice):
         """
         problem = self._problem(X, y, gates)
         B = coefficients_of(network, problem)
-        return certificate_of(problem, self._regulariser, B, problem.multipliers(B))
+        return FitLimitCertificate(*fit_bounds(problem, self._regulariser, B))
 
     @door(gates=anything)
     def certify(self, X: ArrayLike, y: ArrayLike, gates: ArrayLike | None = None) -> Self:
@@ -299,9 +308,9 @@ class FitLimit(ReadOnlyResult, FitChoice):
         problem = self._problem(X, y, gates)
         require_shape("y", problem.y, self.dual.shape, "the samples of the limit")
         zeta = coefficients_of(self.zeta, problem)
-        proved = certificate_of(problem, self._regulariser, zeta, self.dual)
-        status = status_of(problem, self._regulariser, proved, self.proof, self.tol)
-        return replace(self, certificate=proved, status=status)
+        proved = fit_bounds(problem, self._regulariser, zeta, self.dual)
+        status = fit_status(problem, self._regulariser, proved, self.proof, self.tol)
+        return replace(self, certificate=FitLimitCertificate(*proved), status=status)
 
     @property
     def _bound_by_ball(self) -> str | None:

@@ -9,11 +9,10 @@ import numpy as np
 
 from .._doors import door, parameters
 from .._kinds import anything, count, one_of, or_none
-from .._solve import ArrayLike, require_positive
+from .._solve import FIT_LOSSES, ArrayLike, FitProgram, require_positive
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, labelled
 from .diagonal import checked_data, checked_start
-from .losses import FIT_LOSSES
-from .problem import FitProblem
+from .problem import fit_problem
 
 if TYPE_CHECKING:
     import cvxpy
@@ -170,7 +169,7 @@ class WeightDecay(LiteralProgram):
         TypeError, ValueError
             If an array is malformed, or the norm is not one of such coefficients.
         """
-        problem = FitProblem.checked(X, y, gates, self.loss, self.n_contexts)
+        problem = fit_problem(X, y, gates, self.loss, self.n_contexts)
         if problem.several and gates is not None:
             raise ValueError("`gates` with several scores a sample are not stated here")
         cp = cvxpy_module()
@@ -195,7 +194,7 @@ class WeightDecay(LiteralProgram):
             return cp.Problem(cp.Minimize(loss), [labelled(size <= self.radius, "ball")])
         return cp.Problem(cp.Minimize(loss + self.penalty * size))
 
-    def _size(self, cp: Any, zeta: Any, problem: FitProblem) -> Any:
+    def _size(self, cp: Any, zeta: Any, problem: FitProgram) -> Any:
         """Return the norm of the coefficients."""
         if self.norm == "ridge":
             return cp.sum_squares(zeta) / 2

@@ -207,9 +207,9 @@ def _measured(
     if finite.norm != "units":
         one = ENDED.found(said="training ends at no strict saddle", largest=0.0, how="one unit")
         return (one,)
-    from ..finite_limits.problem import FitProblem
+    from ..finite_limits.problem import fit_problem
 
-    problem = FitProblem.checked(X, y, gates, limit.loss, limit.n_contexts)
+    problem = fit_problem(X, y, gates, limit.loss, limit.n_contexts)
     zeta = to_numpy(network.zeta().detach().double())
     r = problem.loss.multipliers(problem.scores(zeta), problem.y)
     sizes = problem.unit_norms(problem.adjoint(r)) / limit.penalty

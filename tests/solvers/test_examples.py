@@ -13,7 +13,7 @@ import solvers
 
 MODULES = [module.name for module in pkgutil.walk_packages(solvers.__path__, "solvers.")]
 # Names of array-api-compat, and what is neither a function nor a class.
-FOREIGN = {"Array", "ArrayLike", "NormName", "Progress", "SOLVERS", "SolverName",
+FOREIGN = {"Array", "ArrayLike", "FIT_LOSSES", "NormName", "Progress", "SOLVERS", "SolverName",
            "array_namespace", "is_torch_array"}  # fmt: skip
 
 

@@ -11,10 +11,10 @@ from types import MappingProxyType
 import numpy as np
 from scipy.special import log_softmax, softmax, xlog1py, xlogy
 
-from .._solve import longest_step
-from ..data.arrays import Floats
+from ..numerics.step_length import longest_step
+from .images import Floats
 
-__all__ = ["FIT_LOSSES", "Exact", "Logistic", "MeanLoss", "Softmax", "Squared"]
+__all__ = ["FIT_LOSSES", "Exact", "FlatLoss", "Logistic", "MeanLoss", "Softmax", "Squared"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +176,27 @@ class Exact(Squared):
     def stiffness(self, r: Floats, y: Floats) -> Floats:
         """Return zeros."""
         return np.zeros(len(r))
+
+
+@dataclass(frozen=True, eq=False)
+class FlatLoss:
+    """A mean loss of one score a sample as a function ``F(A w)`` of coefficients w (m,)."""
+
+    A: Floats
+    y: Floats
+    loss: MeanLoss
+
+    def value(self, w: Floats) -> float:
+        """Return ``F(A w)``."""
+        return self.loss.value(self.A @ w, self.y)
+
+    def gradient(self, w: Floats) -> Floats:
+        """Return the first derivatives (m,)."""
+        return -self.A.T @ self.loss.multipliers(self.A @ w, self.y)
+
+    def hessian(self, w: Floats) -> Floats:
+        """Return the second derivatives (m, m)."""
+        return (self.A * self.loss.curvature(self.A @ w, self.y)[:, None]).T @ self.A
 
 
 FIT_LOSSES: Mapping[str, type[MeanLoss]] = MappingProxyType(

@@ -7,11 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Factor, damped_newton, longest_step
-from ..data.arrays import Floats
-from .potential import Potential
+from ..numerics.factor import Factor
+from ..numerics.step_length import longest_step
+from ..programs.images import Floats
+from ..programs.potentials import Potential
+from .damped_newton import damped_newton
 
-__all__ = ["Dual", "infeasibility", "solve_equalities", "solve_margins"]
+__all__ = ["Dual", "infeasibility", "least_potential", "least_potential_of_margins"]
 
 EPS = float(np.finfo(np.float64).eps)
 _STAGE, _SMALLEST_BARRIER = 0.03, 1e-13
@@ -27,13 +29,26 @@ class Dual(NamedTuple):
     iterations: int
 
 
-def solve_equalities(
+def least_potential(
     potential: Potential, features: Floats, y: Floats, *, rcond: float, max_iterations: int
 ) -> Dual:
     """Minimise the potential over ``features b = y``.
 
     In the row space of the features, through an orthonormal basis of it, so that dependent rows
-    cost nothing. Singular values up to `rcond` of the largest count as zero.
+    cost nothing.
+
+    Parameters
+    ----------
+    potential : Potential
+    features : (n, m) array
+    y : (n,) array
+    rcond : float
+        Singular values up to this share of the largest count as zero.
+    max_iterations : int
+
+    Returns
+    -------
+    Dual
     """
     left, values, rows = np.linalg.svd(features, full_matrices=False)
     kept = values > rcond * np.max(values, initial=0.0)
@@ -63,13 +78,25 @@ def solve_equalities(
     return Dual(b, back @ w, iterations)
 
 
-def solve_margins(
+def least_potential_of_margins(
     potential: Potential, signed: Floats, margin: float, *, max_iterations: int
 ) -> Dual:
     """Minimise the potential over ``signed b >= margin``, `signed` being y times the features.
 
     By a barrier on the multipliers: at every stage margins are strictly above. A start whose
     margins are no smaller is the limit itself, of multipliers 0.
+
+    Parameters
+    ----------
+    potential : Potential
+    signed : (n, m) array
+    margin : float
+        Positive.
+    max_iterations : int
+
+    Returns
+    -------
+    Dual
     """
     n = len(signed)
     start = potential.coefficients(np.zeros(signed.shape[1]))
@@ -112,6 +139,21 @@ def infeasibility(
 ) -> Floats | None:
     """Return multipliers that prove no coefficients of these signs to exist; None without any.
 
+    Parameters
+    ----------
+    signs : (m,) integer array
+        As `Potential.signs` has them.
+    features : (n, m) array
+    y : (n,) array
+    margin : float or None
+        Of margins; None for interpolation.
+
+    Returns
+    -------
+    (n,) array or None
+
+    Notes
+    -----
     They are nu with ``<y, nu> > 0`` and ``features' nu`` 0 for free coefficients, at most 0 for
     those that stay positive, and at least 0 for those that stay negative. For margins they are
     those of the samples, none below 0.

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._solve import Norm
-from ..data.arrays import Floats
+from ..numerics.step_length import longest_step
+from .norm import Floats, Norm
+from .proximal import pulled_back, pulled_in
 
 __all__ = [
     "Ball",
@@ -19,8 +21,30 @@ __all__ = [
     "Penalty",
     "Regulariser",
     "Ridge",
+    "Smooth",
+    "SmoothGroups",
     "regulariser_of",
 ]
+
+
+class Smooth(ABC):
+    """A convex function R of coefficients (m,) that Newton's method takes."""
+
+    @abstractmethod
+    def value(self, B: Floats) -> float:
+        """Return R(B)."""
+
+    @abstractmethod
+    def gradient(self, w: Floats) -> Floats:
+        """Return the first derivatives (m,)."""
+
+    @abstractmethod
+    def hessian(self, w: Floats) -> Floats:
+        """Return the second derivatives (m, m)."""
+
+    def room(self, w: Floats, dw: Floats) -> float:
+        """Return the longest step along dw where R stays finite."""
+        return math.inf
 
 
 class Regulariser(ABC):
@@ -41,6 +65,10 @@ class Regulariser(ABC):
     @abstractmethod
     def conjugate(self, V: Floats) -> float:
         """Return R*(V) of a V in its domain."""
+
+    def proximal(self, B: Floats, step: float) -> Floats:
+        """Return ``argmin_U ||U - B||^2 / (2 step) + R(U)``, where that is known."""
+        raise NotImplementedError(f"no proximal step of {type(self).__name__}")
 
     @abstractmethod
     def in_units(self, xs: float, ys: float) -> Self:
@@ -67,6 +95,10 @@ class Penalty(Regulariser):
         """Return 0."""
         return 0.0
 
+    def proximal(self, B: Floats, step: float) -> Floats:
+        """Return B with smaller sizes."""
+        return pulled_back(self.norm, B, step * self.lam)
+
     def in_units(self, xs: float, ys: float) -> Self:
         """Return R in these units."""
         return replace(self, lam=self.lam / xs / ys)
@@ -82,7 +114,7 @@ class Interpolation(Penalty):
 
 
 @dataclass(frozen=True)
-class Ridge(Regulariser):
+class Ridge(Regulariser, Smooth):
     """``lam ||B||^2 / 2``."""
 
     lam: float
@@ -91,9 +123,21 @@ class Ridge(Regulariser):
         """Return ``lam ||B||^2 / 2``."""
         return self.lam * float(np.sum(B**2)) / 2
 
+    def gradient(self, w: Floats) -> Floats:
+        """Return ``lam w``."""
+        return self.lam * w
+
+    def hessian(self, w: Floats) -> Floats:
+        """Return ``lam I``."""
+        return self.lam * np.eye(len(w))
+
     def conjugate(self, V: Floats) -> float:
         """Return ``||V||^2 / (2 lam)``."""
         return float(np.sum((V / math.sqrt(self.lam)) ** 2)) / 2
+
+    def proximal(self, B: Floats, step: float) -> Floats:
+        """Return B shrunk."""
+        return B / (1 + step * self.lam)
 
     def in_units(self, xs: float, ys: float) -> Self:
         """Return R in these units."""
@@ -120,13 +164,17 @@ class Ball(Regulariser):
         """Return ``radius N*(V)``."""
         return self.radius * float(self.norm.dual.value(V))
 
+    def proximal(self, B: Floats, step: float) -> Floats:
+        """Return the nearest point of the ball."""
+        return pulled_in(self.norm, B, self.radius)
+
     def in_units(self, xs: float, ys: float) -> Self:
         """Return R in these units."""
         return replace(self, radius=self.radius * (xs / ys))
 
 
 @dataclass(frozen=True)
-class Barrier(Regulariser):
+class Barrier(Regulariser, Smooth):
     """``(eps / lam) sum_i (-lam |w_i| - log(1 - lam |w_i|))``.
 
     Its conjugate is ``(1 / lam) sum_i (|v_i| - eps log(1 + |v_i| / eps))``.
@@ -141,6 +189,18 @@ class Barrier(Regulariser):
         if not np.all(u < 1):
             return math.inf
         return self.eps / self.lam * float(np.sum(-u - np.log1p(-u)))
+
+    def gradient(self, w: Floats) -> Floats:
+        """Return ``eps lam w / (1 - lam |w|)``."""
+        return np.asarray(self.eps * self.lam * w / (1 - self.lam * np.abs(w)))
+
+    def hessian(self, w: Floats) -> Floats:
+        """Return ``diag(eps lam / (1 - lam |w|)^2)``."""
+        return np.diag(self.eps * self.lam / (1 - self.lam * np.abs(w)) ** 2)
+
+    def room(self, w: Floats, dw: Floats) -> float:
+        """Return the step to the nearest wall."""
+        return min(longest_step(1 / self.lam - w, -dw), longest_step(1 / self.lam + w, dw))
 
     def pulled(self, B: Floats) -> Floats:
         """Return B shrunk strictly into the box."""
@@ -157,10 +217,47 @@ class Barrier(Regulariser):
         return replace(self, lam=self.lam * (ys / xs), eps=self.eps / xs / ys)
 
 
+@dataclass(frozen=True, eq=False)
+class SmoothGroups(Smooth):
+    """``lam sum_h sqrt(||w_h||^2 + width^2)``; `group` (m,) names every coefficient's group."""
+
+    lam: float
+    group: NDArray[np.int64]
+    width: float
+
+    def _sizes(self, w: Floats) -> Floats:
+        return np.asarray(np.sqrt(np.bincount(self.group, w**2) + self.width**2))
+
+    def value(self, B: Floats) -> float:
+        """Return lam times the sum of the groups' sizes."""
+        return self.lam * float(self._sizes(B).sum())
+
+    def gradient(self, w: Floats) -> Floats:
+        """Return ``lam w_h`` over its group's size."""
+        return self.lam * w / self._sizes(w)[self.group]
+
+    def hessian(self, w: Floats) -> Floats:
+        """Return a block a group."""
+        sizes = self._sizes(w)[self.group]
+        within = np.where(self.group[:, None] == self.group, np.outer(w, w), 0.0)
+        return np.asarray(self.lam * (np.diag(1 / sizes) - within / sizes**3))
+
+
 def regulariser_of(
     norm: str, penalty: float | None, radius: float | None, eps: float | None
 ) -> Regulariser:
-    """Return the regulariser that a limit names."""
+    """Return the regulariser of these numbers.
+
+    Parameters
+    ----------
+    norm : str
+        A name of `Norm`, "ridge", or "adamw" for the barrier.
+    penalty, radius, eps : float or None
+
+    Returns
+    -------
+    Regulariser
+    """
     if norm == "adamw" and penalty is not None and eps is not None:
         return Barrier(penalty, eps)
     if norm == "ridge" and penalty is not None:

@@ -1,4 +1,4 @@
-"""Potentials of diagonal networks: which coefficients gradient flow prefers from a given start."""
+"""Potentials of products of weights: which coefficients gradient flow prefers from a start."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import longest_step
-from ..data.arrays import Floats
+from ..numerics.step_length import longest_step
+from .images import Floats
 
 __all__ = ["Potential", "Powers", "Products", "potential_of"]
 
@@ -246,7 +246,18 @@ class Powers(Potential):
 
 
 def potential_of(u0: Floats, v0: Floats, depth: int) -> Potential:
-    """Return the potential of a diagonal network from weights u0 and v0 (m,)."""
+    """Return the potential of coefficients ``u v``, or ``u^L - v^L``, from where these begin.
+
+    Parameters
+    ----------
+    u0, v0 : (m,) arrays
+    depth : int
+        2, or L.
+
+    Returns
+    -------
+    Potential
+    """
     if depth == 2:
         return Products((u0 + v0) ** 2, (u0 - v0) ** 2)
     return Powers(u0, v0, depth)

@@ -1,0 +1,163 @@
+"""Certificates of fits: bounds of the optimum, status and uniqueness, in plain arithmetic."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..norms.norm import Norm
+from ..norms.regularisers import Ball, Barrier, Interpolation, Penalty, Regulariser, Ridge
+from ..programs.fits import FitProgram
+from ..programs.images import Floats
+from .status import Status
+
+__all__ = ["LIVE", "FitBounds", "fit_bounds", "fit_status", "is_unique", "ratio", "unreachable"]
+
+LIVE = 1e-6  # slack of a dual norm below which a unit counts as live
+
+
+class FitBounds(NamedTuple):
+    """Bounds of the optimum of a fit, their relative gap, and the misfit of interpolation."""
+
+    objective: float
+    dual_objective: float
+    gap: float
+    misfit: float
+
+
+def fit_bounds(
+    problem: FitProgram, regulariser: Regulariser, zeta: Floats, r: Floats | None = None
+) -> FitBounds:
+    """Return the bounds that coefficients and multipliers give; no solver is asked.
+
+    Parameters
+    ----------
+    problem : FitProgram
+    regulariser : Regulariser
+    zeta : array
+        Coefficients in the shape of the problem's.
+    r : array like `y`, optional
+        Multipliers; by default those of the loss at the coefficients.
+
+    Returns
+    -------
+    FitBounds
+    """
+    r = problem.multipliers(zeta) if r is None else r
+    V, y = problem.adjoint(r), problem.y
+    if isinstance(regulariser, Interpolation):
+        moved = zeta
+        if not problem.several:
+            missing = y - problem.scores(zeta)
+            moved = zeta + np.linalg.lstsq(problem.matrix(), missing)[0].reshape(problem.shape)
+        objective = regulariser.value(moved)
+        left = float(np.linalg.norm(y - problem.scores(moved)))
+        misfit = left / (float(np.linalg.norm(y)) or 1.0)
+        bound = float(np.sum(y * r)) * regulariser.scale(V)
+        return FitBounds(objective, bound, ratio(objective - bound, objective), misfit)
+    B = regulariser.pulled(zeta)
+    objective = problem.loss.value(problem.scores(B), y) + regulariser.value(B)
+    factor = regulariser.scale(V)
+    # A factor up to 1 keeps the multipliers in the domain of the loss.
+    bound = problem.loss.dual(factor * r, y) - regulariser.conjugate(factor * V)
+    scale = problem.loss_at_zero if isinstance(regulariser, Ball) else objective
+    return FitBounds(objective, bound, ratio(objective - bound, scale), 0.0)
+
+
+def ratio(difference: float, scale: float) -> float:
+    """Return a difference over a positive scale, none below 0; 0 for 0 / 0."""
+    if not math.isfinite(difference):
+        return math.inf
+    if scale <= 0:
+        return 0.0 if difference <= 0 else math.inf
+    return max(difference, 0.0) / scale
+
+
+def fit_status(
+    problem: FitProgram,
+    regulariser: Regulariser,
+    proved: FitBounds,
+    proof: Floats | None,
+    tol: float,
+) -> Status:
+    """Return what bounds, and multipliers that may prove that nothing interpolates, say.
+
+    Parameters
+    ----------
+    problem, regulariser
+        As `fit_bounds` takes them.
+    proved : FitBounds
+    proof : array like `y` or None
+    tol : float
+        Of gap and misfit.
+
+    Returns
+    -------
+    Status
+    """
+    if proof is not None and isinstance(regulariser, Interpolation):
+        reached = problem.adjoint(proof)
+        sizes = float(np.abs(problem.X).max() * np.abs(problem.columns).max() * np.abs(proof).sum())
+        gain = float(np.sum(problem.y * proof))
+        if np.abs(reached).max() <= 1e-10 * sizes and gain > 0:
+            return Status.NOT_INTERPOLABLE
+    return Status.SOLVED if proved.gap <= tol and proved.misfit <= tol else Status.INACCURATE
+
+
+def unreachable(problem: FitProgram) -> Floats | None:
+    """Return the part of the targets outside the range of the scores; None where it is rounding.
+
+    Parameters
+    ----------
+    problem : FitProgram
+
+    Returns
+    -------
+    (n,) array or None
+    """
+    if problem.several:
+        return None
+    A = problem.matrix()
+    left = problem.y - A @ np.linalg.lstsq(A, problem.y, rcond=None)[0]
+    large = float(np.linalg.norm(left)) > 1e-8 * float(np.linalg.norm(problem.y))
+    return np.asarray(left) if large else None
+
+
+def is_unique(problem: FitProgram, regulariser: Regulariser, V: Floats) -> bool:
+    """Return whether coefficients are those of the scores alone.
+
+    Parameters
+    ----------
+    problem, regulariser
+        As `fit_bounds` takes them.
+    V : array
+        What the adjoint makes of the multipliers.
+
+    Returns
+    -------
+    bool
+    """
+    if isinstance(regulariser, Ridge | Barrier):
+        return True
+    if isinstance(regulariser, Interpolation) or problem.several:
+        return False
+    if not isinstance(regulariser, Penalty):
+        A = problem.matrix()
+        return bool(np.linalg.matrix_rank(A) == A.shape[1])
+    if not problem.in_rows(regulariser.norm):
+        return False
+    if regulariser.norm == Norm.of("l2"):
+        return True
+    # Coefficients are t_h V_h with t >= 0, and V is known: unique if the scores of the V_h are
+    # independent, over all units whose dual norm is as large as the penalty.
+    blocks = V.reshape(len(problem.group), -1)
+    each = problem.columns * (problem.X @ blocks.T)
+    if regulariser.norm == Norm.of("l1"):
+        each, sizes = problem.matrix() * V.reshape(-1), np.abs(V).reshape(-1)
+    else:
+        starts = np.flatnonzero(np.diff(problem.group, prepend=-1))
+        each, sizes = np.add.reduceat(each, starts, axis=1), problem.unit_norms(V)
+    full = each[:, sizes >= (1 - LIVE) * regulariser.lam]
+    return bool(np.linalg.matrix_rank(full, tol=None) == full.shape[1])

@@ -1,0 +1,1 @@
+"""Fits of mean losses with penalties, in balls, or of interpolants."""

@@ -1,0 +1,109 @@
+"""Newton's method in the coefficients: ridge, groups, balls in l2, and the barrier of AdamW."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from ...norms.regularisers import Barrier, Ridge, Smooth, SmoothGroups
+from ...programs.images import Floats
+from ...programs.mean_losses import FlatLoss
+from ..damped_newton import damped_newton
+
+__all__ = ["Gap", "solve_barrier", "solve_groups", "solve_l2_ball", "solve_ridge"]
+
+_STAGE = 0.1
+Gap = Callable[[Floats], float]
+
+
+def solve_ridge(F: FlatLoss, lam: float, start: Floats | None = None) -> tuple[Floats, int]:
+    """Minimise ``F(A w) + lam ||w||^2 / 2``; return w and the number of steps.
+
+    In the row space of A, whichever of samples and coefficients are fewer.
+    """
+    n, m = F.A.shape
+    if m > n:  # A = L Q' with L (n, n)
+        Q, R = np.linalg.qr(F.A.T)
+        w, steps = solve_ridge(replace(F, A=R.T), lam, None if start is None else Q.T @ start)
+        return np.asarray(Q @ w), steps
+    return _minimised(F, Ridge(lam), np.zeros(m) if start is None else start)
+
+
+def solve_l2_ball(F: FlatLoss, radius: float) -> tuple[Floats, int]:
+    """Minimise ``F(A w)`` over ``||w|| <= radius``: a ridge whose weight makes it so long."""
+    found, steps = np.zeros(F.A.shape[1]), 0
+    size = float(np.linalg.norm(F.gradient(found)))
+
+    def excess(log_lam: float) -> float:
+        nonlocal found, steps
+        found, more = solve_ridge(F, float(np.exp(log_lam)), found)
+        steps += more
+        return float(np.log(np.linalg.norm(found) / radius))
+
+    most = float(np.log(size / radius))  # lam ||w|| <= ||V||
+    least = most - 3
+    while excess(least) < 0:
+        if least < most - 40:  # the constraint does not bind
+            return found, steps
+        least -= 5
+    excess(brentq(excess, least, most + 1e-6, xtol=1e-14, rtol=1e-14))
+    return found, steps
+
+
+def solve_barrier(F: FlatLoss, barrier: Barrier) -> tuple[Floats, int]:
+    """Minimise ``F(A w)`` and the barrier; return w and steps."""
+    w = np.zeros(F.A.shape[1])
+    largest = max(barrier.eps, float(np.abs(F.gradient(w)).max()))
+    return _followed(F, lambda eps: replace(barrier, eps=eps), w, largest, barrier.eps)
+
+
+def solve_groups(
+    F: FlatLoss, lam: float, group: NDArray[np.int64], gap: Gap, tol: float
+) -> tuple[Floats, int]:
+    """Minimise ``F(A w) + lam sum_h ||w_h||`` by Newton's method on ``sqrt(||w_h||^2 + d^2)``.
+
+    As d falls; `group` (m,) names the group of every coefficient. One unknown a coefficient: for
+    more samples than these, and penalties so small that multipliers of the samples are far from 0
+    while those of the groups are near it. At every d the loss's multipliers are feasible.
+    """
+    w = np.zeros(F.A.shape[1])
+    curved = float(np.mean(np.sum(F.A**2, axis=0)) * np.max(F.loss.curvature(F.A @ w, F.y)))
+    width = float(np.linalg.norm(F.gradient(w))) / max(curved, 1e-300)
+    groups = SmoothGroups(lam, group, width)
+    return _followed(F, lambda d: replace(groups, width=d), w, width, 1e-16 * width, gap, tol)
+
+
+def _followed(
+    F: FlatLoss,
+    regulariser: Callable[[float], Smooth],
+    w: Floats,
+    width: float,
+    least: float,
+    gap: Gap = lambda w: math.inf,
+    tol: float = 0.0,
+) -> tuple[Floats, int]:
+    """Follow minimisers as a width falls, to the first of a gap within `tol`, or the least one."""
+    best, steps = (math.inf, w), 0
+    while True:
+        w, more = _minimised(F, regulariser(width), w)
+        steps += more
+        found = gap(w)
+        if not found > best[0]:
+            best = (found, w)
+        if found <= tol or width <= least:
+            return best[1], steps
+        width = max(least, width * _STAGE)
+
+
+def _minimised(F: FlatLoss, R: Smooth, w: Floats) -> tuple[Floats, int]:
+    return damped_newton(
+        lambda w: F.value(w) + R.value(w),
+        lambda w: (F.gradient(w) + R.gradient(w), F.hessian(w) + R.hessian(w)),
+        w,
+        room=R.room,
+    )

@@ -1,0 +1,176 @@
+"""Solvers of a fit: which one a regulariser has, and how coefficients that vanish are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...certificates.fits import LIVE, fit_bounds, ratio
+from ...norms.norm import Norm
+from ...norms.regularisers import Ball, Barrier, Interpolation, Penalty, Regulariser, Ridge
+from ...programs.fits import FitProgram
+from ...programs.images import Floats
+from ...programs.mean_losses import Exact
+from ..interior.box import solve_box
+from ..interior.group_rows import RowsPoint, RowsProgram, solve_rows
+from .newton import solve_barrier, solve_groups, solve_l2_ball, solve_ridge
+from .proximal import solve_proximal
+
+__all__ = ["FitPoint", "solve_fit_program"]
+
+# Samples for each coefficient from which one unknown a coefficient is less work, and coefficients
+# up to which it is tried where the samples' method does not come through.
+_TALL, _MOST_COEFFICIENTS = 2.0, 4000
+
+
+class FitPoint(NamedTuple):
+    """Coefficients zeta, multipliers r, the solver's name, and its steps."""
+
+    zeta: Floats
+    r: Floats
+    solver: str
+    iterations: int
+
+
+def solve_fit_program(
+    problem: FitProgram,
+    regulariser: Regulariser,
+    *,
+    tol: float,
+    max_iterations: int | None = None,
+    start: Floats | None = None,
+) -> FitPoint:
+    """Minimise a mean loss with a regulariser, by what its norm and the numbers ask for.
+
+    Parameters
+    ----------
+    problem : FitProgram
+        In units in which inputs and targets are of size 1.
+    regulariser : Regulariser
+    tol : float
+        Relative gap that the caller is to certify.
+    max_iterations : int, optional
+        By default 100 steps of an interior point, 20,000 of proximal gradients.
+    start : (n,) array, optional
+        Multipliers of a program nearby.
+
+    Returns
+    -------
+    FitPoint
+    """
+    at_zero = problem.multipliers(np.zeros(problem.shape))
+    V = problem.adjoint(at_zero)
+    dead = not np.any(V)
+    if isinstance(regulariser, Penalty) and not isinstance(regulariser, Interpolation):
+        dead = float(regulariser.norm.dual.above(V)) <= regulariser.lam
+    if dead:
+        return FitPoint(np.zeros(problem.shape), at_zero, "closed form", 0)
+    if not problem.several:
+        flat = _by_newton(problem, regulariser)
+        if flat is not None:
+            return _point(problem, flat[0], "Newton", flat[1])
+        if isinstance(regulariser, Penalty) and problem.in_rows(regulariser.norm):
+            return _by_rows(problem, regulariser, tol, max_iterations or 100, start)
+
+    def gap(zeta: Floats) -> float:
+        return fit_bounds(problem, regulariser, zeta).gap
+
+    zeta, steps = solve_proximal(problem, regulariser, gap, tol / 10, max_iterations or 20000)
+    return _point(problem, zeta, "proximal gradient", steps)
+
+
+def _point(problem: FitProgram, w: Floats, solver: str, steps: int) -> FitPoint:
+    zeta = w.reshape(problem.shape)
+    return FitPoint(zeta, problem.multipliers(zeta), solver, steps)
+
+
+def _by_newton(problem: FitProgram, regulariser: Regulariser) -> tuple[Floats, int] | None:
+    """Return coefficients of smooth regularisers, box and l2 ball, and the steps; else None."""
+    if isinstance(regulariser, Ridge):
+        return solve_ridge(problem.flat(), regulariser.lam)
+    if isinstance(regulariser, Barrier):
+        return solve_barrier(problem.flat(), regulariser)
+    if isinstance(regulariser, Ball) and regulariser.norm == Norm.of("linf"):
+        return solve_box(problem.flat(), regulariser.radius)
+    if isinstance(regulariser, Ball) and regulariser.norm == Norm.of("l2"):
+        return solve_l2_ball(problem.flat(), regulariser.radius)
+    return None
+
+
+def _by_rows(
+    problem: FitProgram,
+    regulariser: Penalty,
+    tol: float,
+    max_iterations: int,
+    start: Floats | None,
+) -> FitPoint:
+    columns, group, inputs = problem.columns, problem.group, problem.X
+    if regulariser.norm == Norm.of("l1"):  # every entry is a unit of a constant input
+        columns = problem.matrix()
+        group, inputs = np.arange(columns.shape[1]), np.ones((len(columns), 1))
+    elif regulariser.norm == Norm.of("l2"):
+        group = np.zeros_like(group)
+    interpolating = isinstance(regulariser, Interpolation)
+    n, m = len(problem.y), columns.shape[1] * inputs.shape[1]
+    if not interpolating and n > _TALL * m:
+        return _by_groups(problem, regulariser, group, tol)
+    loss = Exact(np.ones(n)) if interpolating else problem.loss
+    program = RowsProgram(inputs @ inputs.T, columns, group, problem.y, loss, regulariser.lam)
+
+    def read(at: RowsPoint) -> Floats:
+        blocks = (columns * at.r[:, None]).T @ inputs
+        return np.asarray(blocks * at.t[group][:, None]).reshape(problem.shape)
+
+    def gap(at: RowsPoint) -> float:
+        zeta = read(at)
+        if not interpolating:
+            return fit_bounds(problem, regulariser, zeta, at.r).gap
+        # As they are: to move them onto the samples takes a factorisation.
+        missing = float(np.linalg.norm(problem.scores(zeta) - problem.y))
+        size = regulariser.value(zeta)
+        bound = float(problem.y @ at.r) * regulariser.scale(problem.adjoint(at.r))
+        return max(ratio(size - bound, size), missing / float(np.linalg.norm(problem.y)))
+
+    at, iterations = solve_rows(
+        program, gap, tol=tol / 30, max_iterations=max_iterations, start=start
+    )
+    # Units whose dual norm stays clear of the penalty are 0, not small.
+    slack = 1 - np.sqrt(np.maximum(program.products(at.r).T @ at.r, 0.0)) / regulariser.lam
+    t, best = _pruned(at.t, slack, lambda t: gap(replace(at, t=t)), tol)
+    if best > tol and not interpolating and m <= _MOST_COEFFICIENTS:
+        other = _by_groups(problem, regulariser, group, tol)
+        if fit_bounds(problem, regulariser, other.zeta, other.r).gap < best:
+            return other
+    return FitPoint(read(replace(at, t=t)), at.r, "interior point in the rows", iterations)
+
+
+def _by_groups(
+    problem: FitProgram, regulariser: Penalty, group: NDArray[np.int64], tol: float
+) -> FitPoint:
+    """Solve a group penalty with one unknown a coefficient."""
+    F, lam = problem.flat(), regulariser.lam
+    of_each = np.repeat(group, F.A.shape[1] // len(group))
+
+    def gap(w: Floats) -> float:
+        return fit_bounds(problem, regulariser, w.reshape(problem.shape)).gap
+
+    w, steps = solve_groups(F, lam, of_each, gap, tol / 30)
+    slack = 1 - np.sqrt(np.bincount(of_each, F.gradient(w) ** 2)) / lam
+    return _point(problem, _pruned(w, slack[of_each], gap, tol)[0], "Newton on the groups", steps)
+
+
+def _pruned(
+    values: Floats, slack: Floats, gap: Callable[[Floats], float], tol: float
+) -> tuple[Floats, float]:
+    """Return values with those of clear slack at 0, as far as the gap allows, and their gap."""
+    best = gap(values)
+    for share in (1e-3, 1e-5, LIVE):
+        trial = np.where(slack > share, 0.0, values)
+        found = gap(trial)
+        if found <= max(best * (1 + 1e-3), tol / 30):
+            values, best = trial, found
+    return values, best
