@@ -63,9 +63,10 @@ class _Attributes(dict[str, Any]):
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 class Result(Answer, Said):
-    """Base of every certified answer of this package; it makes frozen dataclasses of subclasses.
+    """Base of every certified answer of this package, all of which are frozen dataclasses.
 
-    A subclass declares its fields, `status` and `certificate` among them, and what stands below;
+    A subclass, which needs no decorator, declares its fields, `status` and `certificate` among
+    them, and what stands below;
     it inherits the rest: `require`, `advice`, `to_dict`, `save` and `load`, its text and the table
     of a notebook. `_fault` names inconsistent arrays, which make `load` refuse a file. Say
     ``class C(Result, eq=True)`` where fields can be compared.
