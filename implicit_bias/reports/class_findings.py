@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._solve import Status
 from ..drawing.classes import class_row
@@ -16,26 +16,20 @@ from ..quantities.formatting import number
 from ..quantities.premises import LOSS_TO_0, MARGINS, SEPARABLE
 from ..quantities.said import Side, Table
 from ..quantities.table import stacked
-from ..training.trajectory import Trajectory
 from .columns import over_classes
 from .finding import Finding
 from .findings import dual_condition, evidence, of_screen
-from .trained import shortfall
+from .telling import Several
+from .trained import Trained
 from .verdict import Verdict, decide, nearest_first
-from .writers import write_frame, write_weights
 
-if TYPE_CHECKING:
-    import torch
-
-__all__ = ["Progressed", "Trained", "class_finding"]
+__all__ = ["OfClass", "Progressed", "class_finding"]
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OfClass(Trained):
     """The network of one class, beside its limit."""
 
-    network: torch.nn.Module
-    trajectory: Trajectory
     state: NetworkState
     comparison: Comparison
 
@@ -46,7 +40,7 @@ class Progressed:
 
     Attributes
     ----------
-    limits, trained : mapping of class to Limit and to Trained
+    limits, trained : mapping of class to Limit and to OfClass
         Those that are done, ascending.
     labels : MulticlassComparison or None
         Labels by the largest score; None while a class has no network.
@@ -55,57 +49,45 @@ class Progressed:
     """
 
     limits: Mapping[int, Limit] = field(default_factory=dict)
-    trained: Mapping[int, Trained] = field(default_factory=dict)
+    trained: Mapping[int, OfClass] = field(default_factory=dict)
     labels: MulticlassComparison | None = None
     finished: bool = True
 
 
 def class_finding(classes: Sequence[int], done: Progressed) -> Finding:
     """Return all that is done, as one finding."""
-    worst_gap = max(limit.gap for limit in done.limits.values())
     tables = [_table(classes, done)]
     if done.labels is not None:
         tables.append(Table("label by the largest score", COLUMNS, tuple(done.labels.rows())))
     comparisons = {label: one.comparison for label, one in done.trained.items()}
-    records = {label: limit.to_dict() for label, limit in done.limits.items()}
-    files: dict[str, Any] = {f"limit-{k}.safetensors": one.save for k, one in done.limits.items()}
-    for label, one in done.trained.items():
-        files[f"network-{label}.safetensors"] = write_weights(one.network)
-        files[f"trajectory-{label}.parquet"] = write_frame(one.trajectory)
-    return Finding.said(
+    found = Finding(
         "classes",
+        {
+            "limit": Several(done.limits),
+            "network": Several(done.trained),
+            "comparison": Several(comparisons),
+            "labels": done.labels,
+        },
+        "class {}",
+        assumptions=_assumptions(done),
+        panels=(class_row(comparisons, done.labels),) if done.trained else (),
+    )
+    # One line a class, and of all of them the worst, in place of what each limit says.
+    return found.but(
         record={
             "one_vs_rest": [
-                {"class": label, "limit": record} | _record(done.trained.get(label))
-                for label, record in records.items()
+                {"class": label, "limit": limit.to_dict()} | _record(done.trained.get(label))
+                for label, limit in done.limits.items()
             ],
-            "worst_gap": worst_gap,
+            "worst_gap": max(limit.gap for limit in done.limits.values()),
             "multiclass": None if done.labels is None else done.labels.to_dict(),
         },
         tables=tuple(tables),
-        files=files,
-        panels=(class_row(comparisons, done.labels),) if done.trained else (),
-        assumptions=_assumptions(done),
-        statuses={f"class {label}": limit.status for label, limit in done.limits.items()},
-        certificates={f"class {label}": record for label, record in records.items()},
-        objects=_objects(done),
         row=class_columns(done),
         finished=done.finished,
-        shortfall=_shortfall(done),
         verdicts=_verdicts(done),
         sides=_sides(done),
     )
-
-
-def _objects(done: Progressed) -> dict[str, Any]:
-    """Return everything by its class; things that there are none of are left out."""
-    things = {
-        "limit": done.limits,
-        "network": {label: one.network for label, one in done.trained.items()},
-        "trajectory": {label: one.trajectory for label, one in done.trained.items()},
-        "comparison": {label: one.comparison for label, one in done.trained.items()},
-    }
-    return {name: found for name, found in things.items() if found} | {"labels": done.labels}
 
 
 def class_columns(done: Progressed) -> dict[str, Any]:
@@ -139,7 +121,7 @@ def _table(classes: Sequence[int], done: Progressed) -> Table:
     return Table("every class against the rest", ("class", *heads[1:]), tuple(rows))
 
 
-def _record(one: Trained | None) -> dict[str, Any]:
+def _record(one: OfClass | None) -> dict[str, Any]:
     if one is None:
         return {}
     return {
@@ -175,14 +157,6 @@ def _verdicts(done: Progressed) -> tuple[Verdict, ...]:
         for label, one in done.trained.items()
     ]  # fmt: skip
     return nearest_first(each)[-1:]
-
-
-def _shortfall(done: Progressed) -> str:
-    found = (
-        shortfall(one.trajectory, f"the network of class {label}")
-        for label, one in done.trained.items()
-    )
-    return next(filter(None, found), "")
 
 
 def _assumptions(done: Progressed) -> tuple[Assumption, ...]:

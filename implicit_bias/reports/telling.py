@@ -20,8 +20,8 @@ Cells = Mapping[str, Any]
 
 
 def last(cells: Sequence[Cells]) -> Cells:
-    """Return the cells of the last of several things."""
-    return cells[-1]
+    """Return the cells of the last of several things; none where there is none."""
+    return cells[-1] if cells else {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,8 @@ def _of_trained(name: str, trained: Trained, called: str) -> Views:
         for file, write in both.files.items()
         if trained.columns or not file.startswith("trajectory")
     }
-    lacking = shortfall(trained.trajectory, called or "the network") if trained.margins else ""
+    who = f"the network of {called}" if called else "the network"
+    lacking = shortfall(trained.trajectory, who) if trained.margins else ""
     return replace(both, files=files, shortfall=lacking)
 
 
@@ -115,6 +116,7 @@ def _of_several(name: str, many: Several, called: str) -> Views:
         },
         objects=_by_label({label: one.objects for label, one in each.items()}),
         row=many.row([one.row for one in each.values()]),
+        shortfall=next((one.shortfall for one in each.values() if one.shortfall), ""),
         sides=tuple(
             replace(side, name=names[label]) for label, one in each.items() for side in one.sides
         ),

@@ -28,6 +28,9 @@ _DEAD = 1e-6
 class DecayComparison(Measured):
     """A network trained with weight decay, compared with the optimum of its convex program."""
 
+    TITLE = "network beside its finite limit"
+    SCREEN = ("value_gap", "over_optimum", "score_distance", "agreement")
+
     value_gap: float = quantity()
     over_optimum: float = quantity()
     score_distance: float = quantity()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,23 +15,21 @@ from ..drawing.figures import Panel
 from ..finite_limits.limit import FitLimit
 from ..limits.limit import Limit
 from ..quantities.assumptions import Assumption
-from ..quantities.said import Side, Table
 from ..reports.finding import Finding
 from ..reports.findings import gating_file
-from ..reports.report import Report
 from ..reports.trained import Trained, divergence
 from ..reports.verdict import Evidence
 from .decay_programs import ENDED, DecayProgram, decay_program
-from .gathering import gather
 from .parts import Parts
-from .programs import RunPrograms, stated
+from .programs import StatedProgram, stated
 from .setup import SampleSetup, data_record
+from .stages import Found, Run, Stage
 
 if TYPE_CHECKING:
+    from ..training.trajectory import Trajectory
     from .decay_comparison import DecayComparison
-    from .trainer_run import TrainerRun
 
-__all__ = ["decayed_programs", "decays", "run_decayed"]
+__all__ = ["decayed_run", "decays"]
 
 
 def decays(options: Any) -> bool:
@@ -53,41 +51,60 @@ def decays(options: Any) -> bool:
     return found
 
 
-def run_decayed(setup: SampleSetup, parts: Parts) -> Report:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DecayedSetup(SampleSetup):
+    """The setup of a run with weight decay.
+
+    Attributes
+    ----------
+    parts : Parts
+    finite : DecayProgram
+    """
+
+    parts: Parts
+    finite: DecayProgram
+
+    @cached_property
+    def margin(self) -> MaxMarginProgram:
+        """The program of the limit without decay."""
+        program: MaxMarginProgram = self.parts.formulation.program(*self.train)
+        return program
+
+    @cached_property
+    def network(self) -> Any:
+        """The untrained network, which the trainer takes."""
+        from ..training.trainers import check_trainer  # with torch, which no limit alone needs
+
+        network = self.parts.network(self.train, self.seeds.weights)
+        check_trainer(self.options.trainer, network)
+        return network
+
+
+def decayed_run(samples: SampleSetup, parts: Parts) -> Run[DecayedSetup]:
     """Predict the finite limit of a network with weight decay, train it, and compare them.
 
     Raises
     ------
     ValueError
-        If no convex program of such training is known, before any long work.
+        If no convex program of such training is known.
     """
-    finite = _program(setup, parts)
-    margin = parts.formulation.program(*setup.train)
-    run = None
-    if setup.trains:
-        from .trainer_run import trainer_runs  # with torch, which no limit alone needs
-
-        (run,) = trainer_runs(setup, parts)
+    finite = _program(samples, parts)
+    setup = DecayedSetup(**samples.shared, parts=parts, finite=finite)
     heading = setup.heading(
         data_record(setup.dataset),
         title=f"{parts.network_name} with weight decay beside its {finite.name}",
         theorem=finite.theorem,
         source=finite.source,
-    )
-    heading = replace(
-        heading,
         program=finite.text,
-        assumptions=tuple(one.declared(setup.options) for one in finite.premises),
     )
-    return gather(heading, _find(setup, parts, finite, margin, run), setup.folder)
+    assumed = tuple(one.declared(setup.options) for one in finite.premises)
+    heading = replace(heading, assumptions=assumed)
+    return Run(setup=setup, heading=heading, stages=STAGES, checks=lambda: _check(setup))
 
 
-def decayed_programs(setup: SampleSetup, parts: Parts) -> RunPrograms:
-    """State the finite program in cvxpy."""
-    finite = _program(setup, parts)
-    setup.progress.stage(f"stating the {finite.name} on {len(setup.train.y)} samples")
-    program = stated(f"weight decay, {finite.name}", finite.literal.literal(*setup.train), "")
-    return RunPrograms(setup.model, setup.dataset.description, (program,))
+def _check(setup: DecayedSetup) -> None:
+    """See that memory holds the program, and that the trainer takes the network."""
+    _ = setup.margin, setup.trains and setup.network
 
 
 def _program(setup: SampleSetup, parts: Parts) -> DecayProgram:
@@ -108,33 +125,28 @@ def _program(setup: SampleSetup, parts: Parts) -> DecayProgram:
     return decay_program(setup.options, parts.architecture)
 
 
-def _find(
-    setup: SampleSetup,
-    parts: Parts,
-    finite: DecayProgram,
-    margin: MaxMarginProgram,
-    run: TrainerRun | None,
-) -> Iterator[Finding]:
-    """Yield the findings of the run, each as soon as it is known."""
-    options = setup.options
-    setup.progress.stage(f"solving the {finite.name} on {len(setup.train.y)} samples")
-    limit = finite.solve(setup.train, options.tol)
-    yield _solved(limit, finite.name)
+def _state(setup: DecayedSetup) -> Iterator[StatedProgram]:
+    finite = setup.finite
+    setup.progress.stage(f"stating the {finite.name} on {len(setup.train.y)} samples")
+    yield stated(f"weight decay, {finite.name}", finite.literal.literal(*setup.train))
+
+
+def _predict(setup: DecayedSetup, found: Found) -> Iterator[Finding]:
+    setup.progress.stage(f"solving the {setup.finite.name} on {len(setup.train.y)} samples")
+    limit = setup.finite.solve(setup.train, setup.options.tol)
+    yield Finding("limit", {"limit": limit}, setup.finite.name)
     yield gating_file(setup.gating)
-    if limit.status.severity > 1 or run is None:
-        return
-    setup.progress.stage(f"solving {parts.formulation.name}, the limit without decay")
-    beside = parts.solve(margin, setup.gates[0], solver=options.solver, tol=options.tol)
-    yield from _train_and_compare(run, limit, finite, _margin_ratio(limit, beside, setup))
 
 
-def _train_and_compare(
-    run: TrainerRun, limit: FitLimit, finite: DecayProgram, margin_ratio: float
-) -> Iterator[Finding]:
+def _train(setup: DecayedSetup, found: Found) -> Iterator[Finding]:
+    """Train the network, and compare it with its limit and with that without decay."""
     from .decay_comparison import DecayObserver, compare_decayed
     from .fit import fit
 
-    setup, network = run.setup, run.network
+    limit, network, options = found["limit"], setup.network, setup.options
+    setup.progress.stage(f"solving {setup.parts.formulation.name}, the limit without decay")
+    how = {"solver": options.solver, "tol": options.tol}
+    beside = setup.parts.solve(setup.margin, setup.gates[0], **how)
     setup.progress.stage(f"training for {setup.settings.n_steps} steps")
     trajectory = fit(
         setup,
@@ -151,39 +163,37 @@ def _train_and_compare(
     panels: list[Panel] = [partial(plot_value_gap, trajectory)]
     if len(limit.unit_norms) > 1:
         panels.append(partial(plot_decayed_units, trajectory, limit.unit_norms))
-    yield Finding(
-        "network", {"network": Trained(network, trajectory, margins=False)}, panels=tuple(panels)
-    )
+    ended = Trained(network, trajectory, margins=False)
+    yield Finding("network", {"network": ended}, panels=tuple(panels))
     setup.progress.stage("comparing")
-    found = compare_decayed(limit, network, *setup.samples, margin_ratio)
-    table = Table("network beside its finite limit", ("", "value"), tuple(found.rows()))
-    side = Side(
-        "network",
-        {"value_gap": found.value_gap, "over_optimum": found.over_optimum,
-         "score_distance": found.score_distance, "agreement": found.agreement},
-    )  # fmt: skip
-    yield Finding.measured(
-        "comparison",
-        found,
-        tables=(table,),
-        sides=(side,),
-        assumptions=_measured(finite, limit, network, setup),
-    )
+    ratio = _margin_ratio(limit, beside, setup)
+    compared = compare_decayed(limit, network, *setup.samples, ratio)
     yield Finding(
-        "verdict",
-        evidence=(
-            Evidence(
-                status=limit.status,
-                near={"value_gap": found.value_gap}
-                if limit.radius is None
-                else {"over_optimum": found.over_optimum},
-                beside={"agreement": found.agreement},
-                diverged=divergence(trajectory),
-                reason="steps have not converged: give more `--steps`, or another "
-                "`--learning-rate`",
-                remark=_remark(limit, found) if trajectory.finished else "interrupted",
-            ),
-        ),
+        "comparison", {"comparison": compared}, assumptions=_measured(setup, limit, network)
+    )
+    yield Finding("verdict", evidence=(_evidence(limit, compared, trajectory),))
+
+
+STAGES: tuple[Stage[DecayedSetup], ...] = (
+    Stage(finds=_predict, states=_state),
+    Stage(
+        finds=_train,
+        trains=True,
+        when=lambda setup, found: found["limit"].status.severity <= 1,
+    ),
+)
+
+
+def _evidence(limit: FitLimit, found: DecayComparison, trajectory: Trajectory) -> Evidence:
+    """Return the evidence on a network beside its finite limit."""
+    near = "value_gap" if limit.radius is None else "over_optimum"
+    return Evidence(
+        status=limit.status,
+        near={near: getattr(found, near)},
+        beside={"agreement": found.agreement},
+        diverged=divergence(trajectory),
+        reason="steps have not converged: give more `--steps`, or another `--learning-rate`",
+        remark=_remark(limit, found) if trajectory.finished else "interrupted",
     )
 
 
@@ -197,14 +207,12 @@ def _remark(limit: FitLimit, found: DecayComparison) -> str:
     )
 
 
-def _measured(
-    finite: DecayProgram, limit: FitLimit, network: Any, setup: SampleSetup
-) -> tuple[Assumption, ...]:
+def _measured(setup: DecayedSetup, limit: FitLimit, network: Any) -> tuple[Assumption, ...]:
     """Return what the network itself tells of the premises."""
     if limit.radius is not None or limit.penalty is None:
         return ()
     X, y, gates = setup.train
-    if finite.norm != "units":
+    if setup.finite.norm != "units":
         one = ENDED.found(said="training ends at no strict saddle", largest=0.0, how="one unit")
         return (one,)
     from ..finite_limits.problem import fit_problem
@@ -217,22 +225,6 @@ def _measured(
     largest = float(np.max(sizes[dead], initial=0.0))
     how = f"measured: {largest:.4g} of it" if dead.any() else "measured: no unit is dead"
     return (ENDED.found(largest=largest, how=how),)
-
-
-def _solved(limit: FitLimit, name: str) -> Finding:
-    """Return the finding of a finite limit."""
-    return Finding.said(
-        "limit",
-        record={"limit": limit.to_dict()},
-        tables=limit.tables(name),
-        files=limit.files("limit"),
-        statuses=limit.statuses(name),
-        certificates=limit.proofs(name),
-        row={"limit": name, **limit.cells()},
-        sides=limit.sides(name),
-        objects={"limit": limit},
-        verdicts=(),
-    )
 
 
 def _margin_ratio(limit: FitLimit, beside: Limit, setup: SampleSetup) -> float:

@@ -65,7 +65,7 @@ class Model(OptionTable):
     assumes: tuple[Premise, ...]
     parts: str = ""
     run: str = f"{__package__}.separable:run_separable"
-    programs: str = f"{__package__}.separable:separable_programs"
+    programs: str = f"{__package__}.separable:run_separable"
     holds: Holds
     provable: bool = True
     holds_with: Mapping[tuple[str, str], Holds] = field(default_factory=dict)

@@ -2,32 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import Any
 
-from .._solve import NormName
-from ..data.labelled import ClassDataset
-from ..data.sample import Sample
+from .._solve import MaxMarginProgram, NormName
 from ..limits.multiclass import MarginLimit
 from ..reports.finding import Finding
 from ..reports.findings import gating_file, solved, usable
-from ..reports.report import Report
-from .decayed import decayed_programs, decays, run_decayed
-from .gathering import gather
+from .decayed import decayed_run, decays
 from .joint import gated
 from .parts import Induced, JointParts, Parts, joint_parts, n_outputs
-from .programs import RunPrograms, StatedProgram, stated
+from .programs import StatedProgram, stated
 from .setup import SampleSetup, Setup, data_record, prepare
+from .stages import Found, Run, Stage, later
 
-if TYPE_CHECKING:
-    from .trainer_run import TrainerRun
-
-__all__ = ["run_separable", "separable_programs"]
+__all__ = ["SeparableSetup", "run_separable"]
 
 
-def run_separable(setup: Setup) -> Report:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SeparableSetup(SampleSetup):
+    """The setup of a run, with the parts of its theory.
+
+    Attributes
+    ----------
+    parts : Parts or JointParts
+    """
+
+    parts: Parts | JointParts
+
+    @cached_property
+    def program(self) -> MaxMarginProgram | None:
+        """The program of two labels; None of all classes at once, built as it is solved."""
+        if isinstance(self.parts, JointParts):
+            return None
+        program: MaxMarginProgram = self.parts.formulation.program(*self.train)
+        return program
+
+    @cached_property
+    def runs(self) -> Sequence[Any]:
+        """A `TrainerRun` for every trainer that was named, with torch, which no limit needs."""
+        made: Sequence[Any] = resolve_name(f"{__package__}.trainer_run:trainer_runs")(self)
+        return made
+
+    def solved(self) -> MarginLimit:
+        """Solve the program of the limit."""
+        solver, tol = self.options.solver, self.options.tol
+        if isinstance(self.parts, JointParts):
+            return self.parts.solve(self.train, solver=solver, tol=tol)
+        assert self.program is not None
+        return self.parts.solve(self.program, self.gates[0], solver=solver, tol=tol)
+
+
+def run_separable(setup: Setup) -> Run[Any]:
     """Predict the limit of a network, train one by each trainer that was named, and compare them.
 
     With several classes there is a limit and a network for each of them, against the rest; or one
@@ -40,61 +69,44 @@ def run_separable(setup: Setup) -> Report:
     """
     parts: Parts = resolve_name(setup.model.parts)(setup.options)
     joint = _joint(setup, parts)
+    if joint is not None:
+        of = joint.main
+        model = replace(setup.model, theorem=of.theorem, source=of.source, program=of.program)
+        setup = replace(setup, model=model)
     samples = prepare(setup, gating=parts.gating)
     if decays(setup.options):
-        return run_decayed(samples, parts)
+        return decayed_run(samples, parts)
     if joint is not None:
-        return _run_joint(gated(samples, joint), joint)
+        title = f"{joint.network_name} of {n_outputs(samples.train)} outputs beside {joint.name}"
+        return _beside(gated(samples, joint), joint, title)
     if setup.options.classes == "all":
-        from .one_vs_rest import run_one_vs_rest  # with torch
-
-        return run_one_vs_rest(samples, parts)
-    return _run_two(samples, parts)
-
-
-def separable_programs(setup: Setup) -> RunPrograms:
-    """State the program of the limit, and of each trainer in another norm once.
-
-    Of several classes against the rest it is that of the first.
-
-    Raises
-    ------
-    ValueError, FileNotFoundError
-        If an option is out of range or the data are not there.
-    """
-    parts: Parts = resolve_name(setup.model.parts)(setup.options)
-    joint = _joint(setup, parts)
-    samples = prepare(setup, gating=parts.gating)
-    if decays(setup.options):
-        return decayed_programs(samples, parts)
-    if joint is not None:
-        samples = gated(samples, joint)
-        programs = _stated(samples, joint, samples.train)
-        known = joint.main
-        model = replace(
-            setup.model, theorem=known.theorem, source=known.source, program=known.program
-        )
-        return RunPrograms(model, samples.dataset.description, programs)
-    if isinstance(samples.dataset, ClassDataset):
-        from .one_vs_rest import against_rest
-
-        first, *others = samples.dataset.classes
-        train, _ = against_rest(samples, first)
-        setup.progress.stage(f"stating {parts.name} on {len(train.y)} samples")
-        note = (
-            f"this is class {first} against the rest; {len(others)} more programs differ from it "
-            "in y alone"
-        )
-        programs = (stated(parts.name, parts.literal(train), note),)
-    else:
-        programs = _stated(samples, parts, samples.train)
-    return RunPrograms(setup.model, samples.dataset.description, programs)
+        run: Run[Any] = resolve_name(f"{__package__}.one_vs_rest:one_vs_rest_run")(samples, parts)
+        return run
+    return _beside(samples, parts, parts.title)
 
 
-def _stated(
-    setup: SampleSetup, parts: Parts | JointParts, train: Sample
-) -> tuple[StatedProgram, ...]:
+def _beside(samples: SampleSetup, parts: Parts | JointParts, title: str) -> Run[SeparableSetup]:
+    """Return the run of networks beside one limit."""
+    setup = SeparableSetup(**samples.shared, parts=parts)
+    heading = setup.heading(data_record(setup.dataset), title=title)
+    return Run(setup=setup, heading=heading, stages=STAGES, checks=lambda: _check(setup))
+
+
+def _check(setup: SeparableSetup) -> None:
+    """See that memory holds the program, before that every trainer takes the network."""
+    _ = setup.program, setup.trains and setup.runs
+
+
+def _predict(setup: SeparableSetup, found: Found) -> Iterator[Finding]:
+    n, solver = len(setup.train.y), setup.options.solver
+    setup.progress.stage(f"solving {setup.parts.name} on {n} samples ({solver})")
+    yield solved(setup.solved(), setup.parts.name)
+    yield gating_file(setup.gating)
+
+
+def _state(setup: SeparableSetup) -> Iterator[StatedProgram]:
     """State the program of the limit, and that of every other norm that a trainer induces."""
+    parts, train = setup.parts, setup.train
     by_norm: dict[NormName | None, Induced] = {None: Induced(parts.name, None, exact=True)}
     trainers: dict[NormName | None, list[str]] = {None: []}
     for name in setup.options.trainer.split(","):
@@ -102,7 +114,6 @@ def _stated(
         if found is not None:
             by_norm[found.norm] = found
             trainers.setdefault(found.norm, []).append(name)
-    programs = []
     for norm, names in trainers.items():
         own, note = by_norm[norm], ""
         setup.progress.stage(f"stating {own.name} on {len(train.y)} samples")
@@ -110,8 +121,17 @@ def _stated(
             by = f"the program of {' and '.join(names)}"
             note = by if names else "what every network is compared with"
             note += "" if own.exact else ", a lower bound: no theorem names its limit"
-        programs.append(stated(own.name, parts.literal(train, norm), note))
-    return tuple(programs)
+        yield stated(own.name, parts.literal(train, norm), note)
+
+
+STAGES: tuple[Stage[SeparableSetup], ...] = (
+    Stage(finds=_predict, states=_state),
+    Stage(
+        finds=later(f"{__package__}.trainer_run:train_side_by_side"),
+        trains=True,
+        when=lambda setup, found: usable(found["limit"]),
+    ),
+)
 
 
 def _joint(setup: Setup, parts: Parts) -> JointParts | None:
@@ -132,59 +152,3 @@ def _joint(setup: Setup, parts: Parts) -> JointParts | None:
             f"{error.args[0]!r}: take 'all', each class against the rest, or a trainer of "
             "gradient descent"
         ) from None
-
-
-def _run_joint(setup: SampleSetup, parts: JointParts) -> Report:
-    runs: Sequence[TrainerRun] = ()
-    if setup.trains:
-        from .trainer_run import trainer_runs
-
-        runs = trainer_runs(setup, parts)
-    heading = setup.heading(
-        data_record(setup.dataset),
-        title=f"{parts.network_name} of {len(setup.train.y[0])} outputs beside {parts.name}",
-        theorem=parts.main.theorem,
-        source=parts.main.source,
-        program=parts.main.program,
-    )
-
-    def solution() -> MarginLimit:
-        options = setup.options
-        return parts.solve(setup.train, solver=options.solver, tol=options.tol)
-
-    return gather(heading, _find(setup, parts, solution, runs), setup.folder)
-
-
-def _run_two(setup: SampleSetup, parts: Parts) -> Report:
-    # First: it knows what memory the problem takes.
-    program = parts.formulation.program(*setup.train)
-    runs: Sequence[TrainerRun] = ()
-    if setup.trains:
-        from .trainer_run import trainer_runs  # with torch, which no limit alone needs
-
-        runs = trainer_runs(setup, parts)
-    heading = setup.heading(data_record(setup.dataset), title=parts.title)
-
-    def solution() -> MarginLimit:
-        options = setup.options
-        return parts.solve(program, setup.gates[0], solver=options.solver, tol=options.tol)
-
-    return gather(heading, _find(setup, parts, solution, runs), setup.folder)
-
-
-def _find(
-    setup: SampleSetup,
-    parts: Parts | JointParts,
-    solution: Callable[[], MarginLimit],
-    runs: Sequence[TrainerRun],
-) -> Iterator[Finding]:
-    """Yield the findings of the run, each as soon as it is known."""
-    options, name = setup.options, parts.name
-    setup.progress.stage(f"solving {name} on {len(setup.train.y)} samples ({options.solver})")
-    limit = solution()
-    yield solved(limit, name)
-    yield gating_file(setup.gating)
-    if usable(limit) and runs:
-        from .trainer_run import train_side_by_side
-
-        yield from train_side_by_side(setup, runs, parts, limit)

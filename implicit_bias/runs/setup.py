@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +17,7 @@ from ..data.labelled import ClassDataset
 from ..data.sample import Sample
 from ..options.fields import Options
 from ..options.resolve import each_trainer
-from ..reports.finding import Finding
+from ..quantities.assumptions import Assumption
 from ..reports.heading import Heading
 from ..training.settings import Phases, TrainingSettings
 from .folder import RunFolder
@@ -81,12 +81,10 @@ class Setup:
         """False with `steps` 0, a prediction alone."""
         return bool(self.options.steps != (0,))
 
-    def declared(self, found: Finding) -> Finding:
-        """Return a finding about what several theories share, with what this theorem assumes."""
+    def declared(self, found: Sequence[Assumption]) -> tuple[Assumption, ...]:
+        """Return those of the assumptions that several theories share which this one makes."""
         names = {one.name for one in self.model.premises(self.options)}
-        return found.but(
-            assumptions=tuple(one for one in found.views.assumptions if one.name in names)
-        )
+        return tuple(one for one in found if one.name in names)
 
     def heading(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,9 @@ from .label_agreement import AgreementAhead, agreement_ahead
 from .own_norms import norms_finding, own_norms
 from .parts import JointParts, Parts, n_outputs
 from .prospects import FOLLOWS, farther_in_words, prospects
+from .separable import SeparableSetup
 from .setup import SampleSetup
+from .stages import Found
 from .unit_changes import slow_units_finding
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ class TrainerRun:
         return self.trainer in FOLLOWS
 
 
-def trainer_runs(setup: SampleSetup, parts: Parts | JointParts) -> list[TrainerRun]:
+def trainer_runs(setup: SeparableSetup) -> list[TrainerRun]:
     """Return one run for every trainer that was named, all of them from the same weights.
 
     Raises
@@ -89,7 +91,7 @@ def trainer_runs(setup: SampleSetup, parts: Parts | JointParts) -> list[TrainerR
     runs = [
         TrainerRun(
             own,
-            parts.network(setup.train, setup.seeds.weights),
+            setup.parts.network(setup.train, setup.seeds.weights),
             among=trainer if len(several) > 1 else "",
             first=i == 0,
         )
@@ -100,10 +102,9 @@ def trainer_runs(setup: SampleSetup, parts: Parts | JointParts) -> list[TrainerR
     return runs
 
 
-def train_side_by_side(
-    setup: SampleSetup, runs: Sequence[TrainerRun], parts: Parts | JointParts, limit: MarginLimit
-) -> Iterator[Finding]:
+def train_side_by_side(setup: SeparableSetup, before: Found) -> Iterator[Finding]:
     """Train a network by each trainer in turn, and find how they compare with the limit."""
+    runs, parts, limit = setup.runs, setup.parts, before["limit"]
     found: dict[str, dict[str, Finding]] = {}
     norms = own_norms(setup, [one.trainer for one in runs], parts, limit)
     for one in runs:
@@ -166,12 +167,12 @@ def _train_and_compare(
     kkt = kkt_distance(network, *setup.train, norm=layers) if separates and quick else None
     comparison = compare(limit, network, *samples, kkt=kkt if euclidean else None, own=own)
     state = measure_network(network, *samples, kkt)
-    assumptions = separable_assumptions(
-        limit, comparison, trajectory, setup.train, setup.options.loss
+    assumptions = setup.declared(
+        separable_assumptions(limit, comparison, trajectory, setup.train, setup.options.loss)
     )
     name = parts.name
     found = compared(limit, name, samples, state, trajectory, comparison, assumptions)
-    yield setup.declared(_in_its_norm(found, own))
+    yield _in_its_norm(found, own)
     if own is not None:
         yield norms_finding(one.trainer, norms, network, trajectory, kkt)
     known = evidence(limit, comparison, trajectory, **_theory(one, parts, own))
