@@ -7,12 +7,23 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from ._solve import html_table
 
-__all__ = ["Shown", "html_table", "in_brief"]
+__all__ = ["ReadOnly", "Shown", "html_table", "in_brief"]
 
 # Longest sequence or mapping, and longest text, that are shown in full.
 FEW, LETTERS = 4, 60
+
+
+class ReadOnly:
+    """A mixin for dataclasses, to whose arrays nobody can write."""
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
 
 
 class Shown:

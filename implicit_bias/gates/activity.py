@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._doors import door, result
+from .._shown import ReadOnly
 from .._solve import Array, to_numpy
 
 __all__ = ["GateActivity", "gate_activity"]
@@ -17,7 +18,7 @@ Mask = NDArray[np.bool_]
 
 @result()
 @dataclass(frozen=True, eq=False)
-class GateActivity:
+class GateActivity(ReadOnly):
     """Active and sensitive gates of samples; the two are *not* disjoint.
 
     Attributes
@@ -36,10 +37,6 @@ class GateActivity:
 
     active: Mask
     sensitive: Mask
-
-    def __post_init__(self) -> None:
-        self.active.flags.writeable = False
-        self.sensitive.flags.writeable = False
 
     @property
     def both(self) -> Mask:

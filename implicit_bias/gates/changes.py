@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._doors import door, result
-from .._shown import Shown
+from .._shown import ReadOnly, Shown
 from .._solve import Array, to_numpy
 from ..data.arrays import Floats
 
@@ -50,7 +50,7 @@ def gate_changes(before: Array, after: Array) -> Floats:
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)
-class GateChanges(Shown):
+class GateChanges(ReadOnly, Shown):
     """Changes of gates along training: read-only arrays, one entry a report of the trainer.
 
     Attributes
@@ -72,10 +72,6 @@ class GateChanges(Shown):
     step: NDArray[np.int64]
     since_start: Floats
     since_last: Floats
-
-    def __post_init__(self) -> None:
-        for array in (self.step, self.since_start, self.since_last):
-            array.flags.writeable = False
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return the arrays as lists."""

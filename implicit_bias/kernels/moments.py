@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._doors import door, result
-from .._shown import Shown
+from .._shown import ReadOnly, Shown
 from .._solve import Array, require_memory
 from ..data.arrays import Floats
 from .arrays import layers_of, matrix, require_pair, row_blocks
@@ -28,7 +28,7 @@ __all__ = ["NTKMoments", "delta", "ntk_moments"]
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)
-class NTKMoments(Shown):
+class NTKMoments(ReadOnly, Shown):
     """Moments of the tangent kernel over random weights.
 
     Attributes
@@ -48,10 +48,6 @@ class NTKMoments(Shown):
 
     mean: Floats
     variance: Floats
-
-    def __post_init__(self) -> None:
-        self.mean.flags.writeable = False
-        self.variance.flags.writeable = False
 
 
 class _Counts(NamedTuple):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .._doors import door, result
 from .._saved import Kind, filled, read_saved, write_saved
+from .._shown import ReadOnly
 from .._solve import Answer, Certificate, DenseArray, Solution, Status, to_numpy
 from ..quantities.definition import Quantity
 from ..quantities.measured import plain
@@ -255,13 +256,8 @@ class Result(Answer, Said):
         return record_lines(self.to_dict())
 
 
-class ReadOnlyResult(Result):
+class ReadOnlyResult(ReadOnly, Result):
     """Base of results whose arrays are all NumPy's: nobody can write to them."""
-
-    def __post_init__(self) -> None:
-        for value in vars(self).values():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
 
 
 class Solved(Result):

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._doors import door, result
-from .._shown import Shown
+from .._shown import ReadOnly, Shown
 from .._solve import as_float64, require_columns, require_shape, to_numpy
 
 __all__ = ["Depth3Kernel", "depth3_kernel"]
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)
-class Depth3Kernel(Shown):
+class Depth3Kernel(ReadOnly, Shown):
     r"""The kernel of the middle layer at given outer layers, both of unit norm.
 
     .. math:: K = \Bigl(\sum_j p_j \, g^{(2)}_j {g^{(2)}_j}'\Bigr) \circ
@@ -48,10 +48,6 @@ class Depth3Kernel(Shown):
     p: Array
     t: Array
     first: Array
-
-    def __post_init__(self) -> None:
-        for array in (self.p, self.t, self.first):
-            array.flags.writeable = False
 
     @property
     def S(self) -> Array:

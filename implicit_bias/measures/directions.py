@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._doors import door
 from .._kinds import series
-from .._shown import Shown
+from .._shown import ReadOnly, Shown
 from .._solve import Status
 from .extrapolation import CAUTION
 from .series import OTHERS, WIDE, fit_series
@@ -27,7 +27,7 @@ SLOW, SLOW_CAUTION = ("root", WIDE), 2.5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DirectionExtrapolation(Shown):
+class DirectionExtrapolation(ReadOnly, Shown):
     """The limit of a series of directions.
 
     Attributes
@@ -53,9 +53,6 @@ class DirectionExtrapolation(Shown):
     window: int
     residual: float
     status: Status
-
-    def __post_init__(self) -> None:
-        self.direction.flags.writeable = False
 
     def angle(self, other: ArrayLike) -> float:
         """Angle in radians between `direction` and another vector (P,) of any length."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._doors import door, result
-from .._shown import Shown
+from .._shown import ReadOnly, Shown
 from .clocks import Clock
 from .scalars import DUAL_SLACK
 
@@ -116,7 +116,7 @@ class UnitChange:
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)
-class UnitGrowth(Shown):
+class UnitGrowth(ReadOnly, Shown):
     """Predicted growth of a network's units under gradient flow, to first order.
 
     Attributes
@@ -171,11 +171,6 @@ class UnitGrowth(Shown):
     limit_shares: Array
     changes: tuple[UnitChange, ...]
     reason: str
-
-    def __post_init__(self) -> None:
-        for array in vars(self).values():
-            if isinstance(array, np.ndarray):
-                array.flags.writeable = False
 
     @property
     def offset(self) -> float:

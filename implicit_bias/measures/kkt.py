@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .._doors import door, result
 from .._kinds import anything
+from .._shown import ReadOnly
 from .._solve import Norm, NormName, nonnegative_fit
 from .._words import WeightNorm
 from ..networks.adapted import plain, with_gates
@@ -55,7 +56,7 @@ _ROUNDING = 1e-9
 
 
 @result()
-class KKTDistance(Measured):
+class KKTDistance(ReadOnly, Measured):
     """Residuals of the KKT conditions of the margin problem at weights w of smallest margin 1.
 
     Examples
@@ -108,11 +109,6 @@ class KKTDistance(Measured):
         doc="Certified lower bound of rho, from multipliers.",
         default=math.nan,
     )
-
-    def __post_init__(self) -> None:
-        for array in (self.multipliers, self.dual_norms):
-            if array is not None:
-                array.flags.writeable = False
 
     @derived(column="kkt_margin_bound")
     def margin_bound(self) -> float:

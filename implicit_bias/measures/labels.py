@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._doors import door, result
 from .._pictures import draw
+from .._shown import ReadOnly
 from ..quantities.measured import Measured, derived, part, quantity
 from ..quantities.table import columns
 
@@ -25,7 +26,7 @@ COLUMNS = ("", "limits", "networks as trained", "networks at smallest margin 1")
 
 
 @result()
-class MulticlassComparison(Measured):
+class MulticlassComparison(ReadOnly, Measured):
     """Labels by the largest of K scores: of K limits, and of K networks, on held-out samples.
 
     Theory predicts the direction of every network and no scale, so networks are read twice: by
@@ -136,7 +137,6 @@ def compare_argmax(
     scaled = np.argmax(scores[1] / margins, axis=1) if separate else None
     confusion = np.zeros((shape[1], shape[1]), dtype=np.int64)
     np.add.at(confusion, (predicted, trained), 1)
-    confusion.flags.writeable = False
     return MulticlassComparison(
         classes=tuple(int(name) for name in names),
         accuracy_limit=float(np.mean(names[predicted] == truth)),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._doors import door, result
-from .._shown import Shown
+from .._shown import ReadOnly, Shown
 from .._solve import to_numpy
 from ..data.orthants import OrthogonalSeparability, inner_products, separability_of_products
 from ..data.sample import Sample
@@ -33,7 +33,7 @@ _BATCH = 256
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)
-class LayerSeparability(Shown):
+class LayerSeparability(ReadOnly, Shown):
     """Separability of two classes by the signs of inner products of one layer's features.
 
     Attributes
@@ -68,10 +68,6 @@ class LayerSeparability(Shown):
     positive: Floats
     negative: Floats
     singular_values: Floats
-
-    def __post_init__(self) -> None:
-        for array in (self.across, self.positive, self.negative, self.singular_values):
-            array.flags.writeable = False
 
     def __bool__(self) -> bool:
         return bool(self.separability)

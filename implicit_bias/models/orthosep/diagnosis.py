@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..._pictures import draw
+from ..._shown import ReadOnly
 from ..._solve import to_numpy
 from ..._words import MarginLoss
 from ...data.sample import Sample
@@ -50,7 +50,7 @@ def _largest(values: Float) -> str:
     return ", ".join(number(value, ".3g") for value in values[:4])
 
 
-class OrthosepDiagnosis(Measured):
+class OrthosepDiagnosis(ReadOnly, Measured):
     """Distances of a network from two kinds of neurons and from one function.
 
     A neuron is dead if it is inactive on every training sample, and not leaky. Quantities that are
@@ -127,12 +127,6 @@ class OrthosepDiagnosis(Measured):
     imbalance: float = part(
         "Largest `| |a_j| - ||w_j|| |` over the largest `||w_j||`; gradient flow keeps it at 0."
     )
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the singular values of the weights on `ax`, or on axes of a new figure."""
