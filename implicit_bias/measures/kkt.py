@@ -27,6 +27,7 @@ from ..training.data import GatedData, Inputs, place_data
 from ..training.margins import are_classes
 from .fit.exchange import exchange_fit
 from .fit.gradients import (
+    MarginGradients,
     combined_gradient,
     flat,
     gradient_gram,
@@ -251,7 +252,7 @@ def kkt_distance(
     if layers is None:
         ratio = ratio_of_fit(w, fit, wanted - off, lam, 1 + (degree - 1) * (1 + excess))
     else:
-        ratio = kkt_ratio(w, excess, degree, _Gradients(network, data), layers)
+        ratio = kkt_ratio(w, excess, degree, MarginGradients(network, data), layers)
     fit_norm, total, epsilon = float(fit.norm()), float(lam.sum()), float((w - fit).norm())
     return KKTDistance(
         cosine=float(w @ fit) / (size * fit_norm) if fit_norm > 0 else 0.0,
@@ -265,21 +266,6 @@ def kkt_distance(
         ratio=ratio.above,
         ratio_bound=ratio.below,
     )
-
-
-class _Gradients:
-    """The gradients of all margins at the weights of a network, which are never formed."""
-
-    def __init__(self, network: torch.nn.Module, data: GatedData) -> None:
-        self._network, self._data = network, data
-
-    def combined(self, lam: Tensor) -> Tensor:
-        """Return ``sum_n lam_n grad m_n`` (P,)."""
-        return combined_gradient(self._network, self._data, lam)
-
-    def slopes(self, u: Tensor) -> Tensor:
-        """Return ``<grad m_n, u>`` (n,)."""
-        return slopes(self._network, self._data, u)
 
 
 def _margins_as_scores(

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from .._solve import Norm
 from ..training.steepest_steps import dual_norms, norm_of_weights, norms_of, steepest
+from .fit.gradients import MarginGradients
 
 __all__ = ["LayerNorms", "Ratio", "kkt_ratio", "ratio_of_fit"]
 
@@ -89,16 +90,6 @@ class LayerNorms:
         ]
 
 
-class Gradients(Protocol):
-    """The gradients of all margins at the weights."""
-
-    def combined(self, lam: Tensor) -> Tensor:
-        """Return ``sum_n lam_n grad m_n`` (P,)."""
-
-    def slopes(self, u: Tensor) -> Tensor:
-        """Return ``<grad m_n, u>`` (n,)."""
-
-
 @dataclass
 class Ratio:
     """Bounds of rho, the ratio of the linearised problem to the norm of the weights."""
@@ -127,7 +118,7 @@ def ratio_of_fit(w: Tensor, fit: Tensor, slope: Tensor, lam: Tensor, wanted: Ten
 
 
 def kkt_ratio(
-    w: Tensor, excess: Tensor, degree: int, gradients: Gradients, norm: LayerNorms
+    w: Tensor, excess: Tensor, degree: int, gradients: MarginGradients, norm: LayerNorms
 ) -> Ratio:
     """Bracket the ratio from multipliers and from points of the linearised problem.
 
@@ -138,7 +129,7 @@ def kkt_ratio(
     excess : (n,) tensor
         By how much margins exceed 1.
     degree : int
-    gradients : Gradients
+    gradients : MarginGradients
     norm : LayerNorms
     """
     size, found = norm.value(w), Ratio()
@@ -167,7 +158,7 @@ def _descend(
     w: Tensor,
     wanted: Tensor,
     sharpness: float,
-    gradients: Gradients,
+    gradients: MarginGradients,
     norm: LayerNorms,
     found: Ratio,
     improve: Any,

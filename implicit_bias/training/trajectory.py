@@ -107,9 +107,13 @@ class Trajectory(Said):
     def _array_names(cls) -> list[str]:
         return [f.name for f in fields(cls) if f.name not in {"finished", "observed"}]
 
+    @property
+    def _arrays(self) -> dict[str, Array]:
+        return {name: getattr(self, name) for name in self._array_names()}
+
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as nested lists, those of `observed` in a dict of their own."""
-        arrays = {name: getattr(self, name).tolist() for name in self._array_names()}
+        arrays = {name: array.tolist() for name, array in self._arrays.items()}
         observed = {name: array.tolist() for name, array in self.observed.items()}
         return arrays | {"finished": self.finished, "observed": observed}
 
@@ -152,8 +156,7 @@ class Trajectory(Said):
         ValueError
             If there is none of that name, or it has further axes.
         """
-        known: dict[str, Array] = {one: getattr(self, one) for one in self._array_names()}
-        known |= self.observed
+        known = self._arrays | dict(self.observed)
         found = {one: array for one, array in known.items() if array.ndim <= 2}
         if name not in found:
             raise ValueError(
@@ -192,10 +195,9 @@ class Trajectory(Said):
         OSError
             If the file cannot be written, with its path; an earlier file stays as it was.
         """
-        arrays = {name: getattr(self, name) for name in self._array_names()}
-        arrays |= {f"{_OBSERVED}{name}": array for name, array in self.observed.items()}
+        observed = {f"{_OBSERVED}{name}": array for name, array in self.observed.items()}
         record = {"finished": self.finished, "observed": list(self.observed)}
-        write_saved(path, Kind.of(type(self)), arrays, record)
+        write_saved(path, Kind.of(type(self)), self._arrays | observed, record)
 
     @classmethod
     @door()
@@ -228,10 +230,9 @@ class Trajectory(Said):
         )
 
     def _repr_html_(self) -> str:
-        found = {name: getattr(self, name) for name in self._array_names()} | dict(self.observed)
         rows = [
             (name, *(f"{array[place]:.6g}" for place in (0, len(array) // 2, -1)))
-            for name, array in found.items()
+            for name, array in (self._arrays | dict(self.observed)).items()
             if len(array) and array.ndim == 1
         ]
         title = f"{len(self.step)} checkpoints{'' if self.finished else ', interrupted'}"
@@ -242,7 +243,7 @@ class Trajectory(Said):
         """Return the one-dimensional quantities as a pandas frame, one row a checkpoint."""
         import pandas as pd
 
-        columns = {name: getattr(self, name) for name in self._array_names()} | dict(self.observed)
+        columns = self._arrays | dict(self.observed)
         return pd.DataFrame({name: a for name, a in columns.items() if a.ndim == 1})
 
 

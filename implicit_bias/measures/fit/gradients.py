@@ -9,14 +9,29 @@ from torch.func import functional_call, grad, vmap
 from ...networks.protocols import HasGradientFactors
 from ...training.data import GatedData
 
-__all__ = ["combined_gradient", "flat", "gradient_gram", "margins", "slopes", "to_float64",
-           "trained_factors"]  # fmt: skip
+__all__ = ["MarginGradients", "combined_gradient", "flat", "gradient_gram", "margins", "slopes",
+           "to_float64", "trained_factors"]  # fmt: skip
 
 # Most float64 entries of per-sample gradients held at once: half a gigabyte.
 _MAX_ENTRIES = 2**26
 # Samples whose scores are differentiated at once: a GLN of 100 units and 4 contexts holds 50 MB an
 # array then.
 _AT_ONCE = 2**14
+
+
+class MarginGradients:
+    """The gradients of all margins at the weights of a network, which are never formed."""
+
+    def __init__(self, network: torch.nn.Module, data: GatedData) -> None:
+        self._network, self._data = network, data
+
+    def combined(self, lam: Tensor) -> Tensor:
+        """Return ``sum_n lam_n grad m_n`` (P,)."""
+        return combined_gradient(self._network, self._data, lam)
+
+    def slopes(self, u: Tensor) -> Tensor:
+        """Return ``<grad m_n, u>`` (n,)."""
+        return slopes(self._network, self._data, u)
 
 
 def gradient_gram(network: torch.nn.Module, data: GatedData) -> Tensor:
