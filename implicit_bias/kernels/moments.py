@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -50,56 +50,38 @@ class NTKMoments(ReadOnly, Shown):
     variance: Floats
 
 
-class _Counts(NamedTuple):
-    """Weighted numbers of a layer's nodes in which four paths agree as the states say."""
+def _counts(a: Floats, b: Floats) -> Floats:
+    """Return weighted numbers (4, n, m) of a layer's nodes in which four paths agree as states say.
 
-    together: Floats  # sum of g^2 g'^2
-    same: Floats  # pairs of different nodes, 12|34 and 14|23: (sum of g g')^2 less `together`
-    crossed: Floats  # 13|24: (sum of g^2)(sum of g'^2) less `together`
-
-    @classmethod
-    def of(cls, a: Floats, b: Floats) -> _Counts:
-        """Count for all pairs of rows of `a` (n, width) and `b` (m, width)."""
-        squares, squares2 = a * a, b * b
-        together = squares @ squares2.T
-        return cls(
-            together,
-            (a @ b.T) ** 2 - together,
-            squares.sum(axis=1)[:, None] * squares2.sum(axis=1) - together,
-        )
+    For all pairs of rows of `a` (n, width) and `b` (m, width): in state A the sum of ``g^2 g'^2``;
+    in B and D, pairs of different nodes, ``(sum of g g')^2`` less that, in C ``(sum of g^2)(sum of
+    g'^2)`` less that.
+    """
+    squares, squares2 = a * a, b * b
+    together = squares @ squares2.T
+    same = (a @ b.T) ** 2 - together
+    crossed = squares.sum(axis=1)[:, None] * squares2.sum(axis=1) - together
+    return np.stack([together, same, crossed, same])
 
 
-class _States(NamedTuple):
-    """Sums over the initial parts, up to a layer, of four paths, by their state."""
+def _plain(states: Floats, counts: Floats, variance: float, kurtosis: float) -> Floats:
+    """Return the sums (4, n, m) of four paths by their state behind a layer of weights.
 
-    A: Floats
-    B: Floats
-    C: Floats
-    D: Floats
+    All weights occur, each twice or four times.
+    """
+    meeting = states[0] + states
+    meeting[0] = kurtosis * states[0] + states[1:].sum(axis=0)
+    return np.asarray(counts * variance**2 * meeting)
 
-    def plain(self, count: _Counts, variance: float, kurtosis: float) -> _States:
-        """Return the sums behind a layer whose weights all occur."""
-        square = variance**2
-        equal, others = square * self.A, square * (self.B + self.C + self.D)
-        return _States(
-            count.together * (kurtosis * equal + others),
-            count.same * (equal + square * self.B),
-            count.crossed * (equal + square * self.C),
-            count.same * (equal + square * self.D),
-        )
 
-    def reduced(self, count: _Counts, factor: float) -> _States:
-        """Return the sums behind a layer where paths 1 and 2, or 3 and 4, or both, lose a weight.
+def _reduced(states: Floats, counts: Floats, factor: float) -> Floats:
+    """Return the sums behind a layer where paths 1 and 2, or 3 and 4, or both, lose a weight.
 
-        `factor` is the mean product of the remaining weights: the variance, or 1.
-        """
-        paired = factor * (self.A + self.B)
-        nothing = np.zeros_like(paired)
-        return _States(count.together * paired, count.same * paired, nothing, nothing)
-
-    def plus(self, other: _States, times: float = 1.0) -> _States:
-        """Return the sums plus `times` the other ones."""
-        return _States(*(a + times * b for a, b in zip(self, other, strict=True)))
+    `factor` is the mean product of the remaining weights: the variance, or 1.
+    """
+    found = np.zeros_like(states)
+    found[:2] = counts[:2] * (factor * (states[0] + states[1]))
+    return found
 
 
 @door()
@@ -299,19 +281,14 @@ def _second(
 ) -> Floats:
     """Return the means of the squared entries."""
     # The inputs are a layer of gates, before which nothing has been lost.
-    start = _Counts.of(X, X2)
-    none = _States(start.together, start.same, start.crossed, start.same)
-    zero = _States(*(np.zeros_like(start.together) for _ in range(4)))
-    one = both = zero
+    none = _counts(X, X2)
+    one, both = np.zeros_like(none), np.zeros_like(none)
     last = np.ones((len(X), 1)), np.ones((len(X2), 1))  # the score: one unit, always open
     for (a, b), v in zip([*zip(layers, layers2, strict=True), last], variances, strict=True):
-        count = _Counts.of(a, b)
+        counts = _counts(a, b)
         # Either pair may lose its weight first, hence 2; then the other one is left.
-        both = (
-            both.plain(count, v, kurtosis)
-            .plus(one.reduced(count, v))
-            .plus(none.reduced(count, 1.0))
-        )
-        one = one.plain(count, v, kurtosis).plus(none.reduced(count, v), times=2.0)
-        none = none.plain(count, v, kurtosis)
-    return both.A
+        both = _plain(both, counts, v, kurtosis)
+        both += _reduced(one, counts, v) + _reduced(none, counts, 1.0)
+        one = _plain(one, counts, v, kurtosis) + 2.0 * _reduced(none, counts, v)
+        none = _plain(none, counts, v, kurtosis)
+    return np.asarray(both[0])
