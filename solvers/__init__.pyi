@@ -98,6 +98,7 @@ from .programs.kernel_program import KernelSolution as KernelSolution
 from .programs.kernel_program import certify_kernel as certify_kernel
 from .programs.max_margin import MaxMarginProgram as MaxMarginProgram
 from .programs.mean_losses import FIT_LOSSES as FIT_LOSSES
+from .programs.mean_losses import MeanLoss as MeanLoss
 from .programs.norm_program import NormProgram as NormProgram
 from .programs.norm_program import NormSolution as NormSolution
 from .programs.norm_program import certify_norm as certify_norm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -81,9 +82,16 @@ class SortedSide:
         self._aside: dict[tuple[int, float], Floats] = {}
 
     def aside(self, k: int, most: float) -> Floats:
-        """Return shares (p - k, q) of opposing samples for the helping ones behind the k-th."""
+        """Return shares (p - k, q) of opposing samples for the helping ones behind the k-th.
+
+        At most `most` of each in all, such that ``helping - W opposing`` is small; any will do.
+        """
         if (k, most) not in self._aside:
-            self._aside[k, most] = _set_aside(self.helping[k:], self.opposing, most)
+            W = np.zeros((len(self.helping) - k, len(self.opposing)))
+            if most > 0 and W.size:
+                within = partial(_at_most, most=most)
+                W = shortest(self.helping[k:], self.opposing, W, _ASIDE_STEPS, within)
+            self._aside[k, most] = W
         return self._aside[k, most]
 
     def bounds(self, nodes: GateNodes, most: float) -> tuple[Floats, Floats]:
@@ -104,7 +112,8 @@ class SortedSide:
         open_ = nodes.gates > 0
         low = np.hstack([np.zeros_like(left), np.where(open_, 0.0, -np.inf)])
         high = np.hstack([left, np.where(open_, np.inf, 0.0)])
-        duals = shortest(middle, B, np.clip(nodes.duals, low, high), _STEPS, (low, high))
+        allowed = partial(np.clip, a_min=low, a_max=high)
+        duals = shortest(middle, B, allowed(nodes.duals), _STEPS, allowed)
         x = middle - duals @ B
         gram = free @ free.T
         spread = 0.0
@@ -161,27 +170,9 @@ def largest_of_side(side: Side, known: Largest, max_patterns: int) -> Largest | 
     return known
 
 
-def _set_aside(helping: Floats, opposing: Floats, most: float) -> Floats:
-    """Shares W >= 0 (p, q), at most `most` of each in all: small ``helping - W opposing``.
-
-    By the accelerated projected gradient; any such shares will do.
-    """
-    W = np.zeros((len(helping), len(opposing)))
-    if most == 0 or not W.size:
-        return W
-    gram, target = opposing @ opposing.T, helping @ opposing.T
-    size = max(float(np.linalg.norm(gram, 2)), np.finfo(float).tiny)
-    ahead, momentum = W, 1.0
-    for _ in range(_ASIDE_STEPS):
-        moved = _at_most(np.maximum(ahead - (ahead @ gram - target) / size, 0.0), most)
-        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = moved + (momentum - 1) / following * (moved - W)
-        W, momentum = moved, following
-    return W
-
-
 def _at_most(W: Floats, most: float) -> Floats:
-    """Project columns of W >= 0 onto those that sum to `most` at most, and are not negative."""
+    """Project columns of W onto those that sum to `most` at most, and are not negative."""
+    W = np.maximum(W, 0.0)
     above = W.sum(axis=0) > most
     columns = W[:, above]
     falling = -np.sort(-columns, axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,9 +96,9 @@ def shortest(
     B: Floats,
     shares: Floats,
     n_steps: int,
-    limits: tuple[Floats | float, Floats | float] = (0.0, 1.0),
+    allowed: Callable[[Floats], Floats] = lambda shares: np.clip(shares, 0.0, 1.0),
 ) -> Floats:
-    """Return shares (k, q) within limits that make ``||c - shares B||`` small, row by row.
+    """Return shares (k, q) that are allowed and make ``||c - shares B||`` small, row by row.
 
     Accelerated projected gradient with restarts; any shares bound the minimum from above.
 
@@ -108,8 +109,8 @@ def shortest(
     shares : (k, q) array
         To begin with.
     n_steps : int
-    limits : (array, array)
-        The least and the largest, [0, 1] by default.
+    allowed : callable
+        Projection onto shares that are allowed; by default on those in [0, 1].
     """
     gram, target = B @ B.T, c @ B.T
     if not gram.size:
@@ -118,7 +119,7 @@ def shortest(
     ahead, momentum = shares, np.ones(len(c))
     for _ in range(n_steps):
         slope = ahead @ gram - target
-        moved = np.clip(ahead - step * slope, *limits)
+        moved = allowed(ahead - step * slope)
         # Momentum that leads uphill is dropped.
         uphill = np.einsum("kq,kq->k", slope, moved - shares) > 0
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2

@@ -26,20 +26,40 @@ class Potential(ABC):
     """A separable convex function phi of coefficients, known by its conjugate.
 
     Gradient flow moves coefficients along ``b(z) = grad phi*(z)``, z in the row space of the
-    features, from z = 0.
+    features, from z = 0. They are ``x(z)^L - y(z)^L`` of two weights that are not negative.
+
+    Attributes
+    ----------
+    depth : int
+        L.
     """
 
+    depth: int
+
+    @property
+    def speed(self) -> float:
+        """``b'(z)`` over ``x^(2L - 2) + y^(2L - 2)``."""
+        return float(self.depth**2)
+
     @abstractmethod
+    def weights(self, z: Floats) -> tuple[Floats, Floats]:
+        """Return ``x(z)`` and ``y(z)``; NaN outside of the domain of phi*."""
+
     def coefficients(self, z: Floats) -> Floats:
         """Return ``b(z)``."""
+        x, y = self.weights(z)
+        return np.asarray(x**self.depth - y**self.depth)
 
-    @abstractmethod
     def slopes(self, z: Floats) -> Floats:
         """Return ``b'(z)``, the second derivatives of phi*, at least 0."""
+        x, y = self.weights(z)
+        power = 2 * self.depth - 2
+        return np.asarray(self.speed * (x**power + y**power))
 
-    @abstractmethod
     def conjugate(self, z: Floats) -> Floats:
         """Return phi*(z) of every coefficient."""
+        x, y = self.weights(z)
+        return np.asarray(self.depth / self.speed * (x**2 + y**2) / 2)
 
     @abstractmethod
     def inverse(self, b: Floats, near: Floats) -> Floats:
@@ -93,27 +113,19 @@ class Products(Potential):
 
     P: Floats
     Q: Floats
+    depth: int = 2
 
-    def _parts(self, z: Floats) -> tuple[Floats, Floats]:
+    @property
+    def speed(self) -> float:
+        """2: of a product of two."""
+        return 2.0
+
+    def weights(self, z: Floats) -> tuple[Floats, Floats]:
+        """Return ``sqrt(P) e^z / 2`` and ``sqrt(Q) e^-z / 2``."""
         with np.errstate(over="ignore"):
-            rising = np.where(self.P > 0, np.exp(2 * z), 0.0)
-            falling = np.where(self.Q > 0, np.exp(-2 * z), 0.0)
-        return self.P * rising, self.Q * falling
-
-    def coefficients(self, z: Floats) -> Floats:
-        """Return ``b(z)``."""
-        rising, falling = self._parts(z)
-        return np.asarray((rising - falling) / 4)
-
-    def slopes(self, z: Floats) -> Floats:
-        """Return ``b'(z)``."""
-        rising, falling = self._parts(z)
-        return np.asarray((rising + falling) / 2)
-
-    def conjugate(self, z: Floats) -> Floats:
-        """Return ``phi*(z)``."""
-        rising, falling = self._parts(z)
-        return np.asarray((rising + falling) / 8)
+            rising = np.where(self.P > 0, np.exp(z), 0.0)
+            falling = np.where(self.Q > 0, np.exp(-z), 0.0)
+        return np.sqrt(self.P) * rising / 2, np.sqrt(self.Q) * falling / 2
 
     def inverse(self, b: Floats, near: Floats) -> Floats:
         """Return z with ``b(z) = b``: a quadratic equation in ``e^(2z)``."""
@@ -126,9 +138,8 @@ class Products(Potential):
 
     def divergence(self, z: Floats, of: Floats) -> Floats:
         """Return ``phi(b) + phi*(z) - b z``, without cancellation."""
-        rising, falling = self._parts(of)
-        change = 2 * (z - of)
-        return np.asarray((rising * _convex(change) + falling * _convex(-change)) / 8)
+        (x, y), change = self.weights(of), 2 * (z - of)
+        return np.asarray((x**2 * _convex(change) + y**2 * _convex(-change)) / 2)
 
     def room(self, z: Floats, dz: Floats) -> float:
         """Return the largest step that multiplies no exponential by more than e^2."""
@@ -168,28 +179,13 @@ class Powers(Potential):
     v0: Floats
     depth: int
 
-    def _weights(self, z: Floats) -> tuple[Floats, Floats]:
+    def weights(self, z: Floats) -> tuple[Floats, Floats]:
+        """Return ``u(z)`` and ``v(z)``."""
         k, power = self.depth * (self.depth - 2), -1 / (self.depth - 2)
         with np.errstate(invalid="ignore", divide="ignore"):
             u = (self.u0 ** (2 - self.depth) - k * z) ** power
             v = (self.v0 ** (2 - self.depth) + k * z) ** power
         return np.asarray(u), np.asarray(v)
-
-    def coefficients(self, z: Floats) -> Floats:
-        """Return ``b(z)``."""
-        u, v = self._weights(z)
-        return np.asarray(u**self.depth - v**self.depth)
-
-    def slopes(self, z: Floats) -> Floats:
-        """Return ``b'(z)``."""
-        u, v = self._weights(z)
-        power = 2 * self.depth - 2
-        return np.asarray(self.depth**2 * (u**power + v**power))
-
-    def conjugate(self, z: Floats) -> Floats:
-        """Return ``phi*(z)``."""
-        u, v = self._weights(z)
-        return np.asarray((u**2 + v**2) / (2 * self.depth))
 
     def inverse(self, b: Floats, near: Floats) -> Floats:
         """Return z with ``b(z) = b``, by bisection and Newton's steps."""

@@ -9,16 +9,25 @@ logits, so that logits here have mean zero over classes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax, xlogy
+from scipy.special import softmax, xlogy
 
 from ..._doors import door, parameters
-from ..._solve import Array, require_finite, require_positive, require_real, require_scale, to_numpy
+from ..._solve import (
+    FIT_LOSSES,
+    Array,
+    MeanLoss,
+    require_finite,
+    require_positive,
+    require_real,
+    require_scale,
+    to_numpy,
+)
 from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
 
@@ -75,13 +84,10 @@ class ExitLoss:
 
     def subset(self, rows: NDArray[np.bool_]) -> ExitLoss:
         """Return the loss of some samples, with unchanged weights."""
-        return ExitLoss(
-            self.hard[rows],
-            self.soft[rows],
-            self.one_hot[rows],
-            self.teacher[rows],
-            self.temperature,
-        )
+        arrays = {
+            name: getattr(self, name)[rows] for name in ("hard", "soft", "one_hot", "teacher")
+        }
+        return replace(self, **arrays)
 
     @property
     def is_soft(self) -> bool:
@@ -94,29 +100,24 @@ class ExitLoss:
         entropies = -np.sum(xlogy(self.soft_labels, self.soft_labels), axis=1)
         return float(self.temperature**2 * self.soft @ entropies)
 
+    @property
+    def _terms(self) -> tuple[tuple[MeanLoss, Floats, float], ...]:
+        """Cross entropies of hard and of soft labels, and by what logits are divided in each."""
+        of = FIT_LOSSES["softmax"]
+        hard, soft = of(self.hard), of(self.soft)
+        return (hard, self.one_hot, 1.0), (soft, self.soft_labels, self.temperature)
+
     def value(self, u: Floats) -> float:
         """Return the loss of logits (n, K)."""
-        tau = self.temperature
-        hard = logsumexp(u, axis=1) - np.sum(self.one_hot * u, axis=1)
-        soft = tau**2 * logsumexp(u / tau, axis=1) - tau * np.sum(self.soft_labels * u, axis=1)
-        return float(self.hard @ hard + self.soft @ soft)
+        return sum(tau**2 * one.value(u / tau, p) for one, p, tau in self._terms)
 
     def gradient(self, u: Floats) -> Floats:
         """Return the gradient (n, K): `a (softmax(u) - e_y) + b tau (softmax(u / tau) - p)`."""
-        tau = self.temperature
-        hard = self.hard[:, None] * (softmax(u, axis=1) - self.one_hot)
-        return np.asarray(
-            hard + self.soft[:, None] * tau * (softmax(u / tau, axis=1) - self.soft_labels)
-        )
+        return np.asarray(sum(-tau * one.multipliers(u / tau, p) for one, p, tau in self._terms))
 
     def curvature(self, u: Floats) -> Floats:
         """Return second derivatives (n, K, K) of every sample; tau cancels in the soft term."""
-        total = np.zeros((*u.shape, self.n_classes))
-        for weight, scale in ((self.hard, 1.0), (self.soft, self.temperature)):
-            q = softmax(u / scale, axis=1)
-            spread = q[:, :, None] * (np.eye(self.n_classes) - q[:, None])
-            total += weight[:, None, None] * spread
-        return total
+        return np.asarray(sum(one.curvature(u / tau, p) for one, p, tau in self._terms))
 
     def dual_value(self, u: Floats, correction: Floats) -> float:
         """Return a lower bound of the least loss, from the gradient at u plus a correction (n, K).
