@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 
 from .homogeneity import DRAWS, SAME, SAMPLES
-from .relu import Seen, find_relu, stated_slope
+from .relu import MOST, Seen, assignments, find_relu, stated_slope
 from .subject import Subject, Weights, misfit
-from .units import Chain, chains
+from .units import Chain
 
 __all__ = ["LayeredForm", "find_layers", "find_relu_layers"]
 
-_MOST = 64
 # Gates that are recovered are rounded to a whole number from so near.
 _ROUNDING = 1e-9
 
@@ -95,9 +94,9 @@ def find_layers(subject: Subject) -> LayeredForm | None:
     LayeredForm or None
     """
     few = subject.few(SAMPLES)
-    for chain, bias in islice(_assignments(few), _MOST):
-        widths = tuple(len(matrix) for matrix in chain.matrices(few.weights)[:-1])
-        form = LayeredForm(chain, bias, widths, relu=False)
+    every = assignments(Seen(few.scores, few.inputs, few.weights))
+    for one in islice((one for one in every if not any(one.biases[1:])), MOST):
+        form = LayeredForm(one.chain, one.biases[0], one.widths, relu=False)
         error = _fixed_error(few, form)
         if error <= SAME:
             return replace(form, error=error)
@@ -123,20 +122,6 @@ def find_relu_layers(subject: Subject) -> LayeredForm | None:
     return LayeredForm(
         found.chain, found.biases[0], found.widths, relu=True, slope=found.slope, error=found.error
     )
-
-
-def _assignments(subject: Subject) -> Iterator[tuple[Chain, str]]:
-    """Every chain from the inputs to one score of all weights, or of all but a first bias."""
-    w, n_inputs = subject.weights, subject.inputs.shape[1]
-    for chain in chains(w):
-        rest = [name for name in w if name not in chain.names]
-        if chain.n_inputs != n_inputs or len(rest) > 1 or len(chain.names) < 2:
-            continue
-        width = len(chain.matrices(w)[0])
-        if not rest:
-            yield chain, ""
-        elif w[rest[0]].numel() == width:
-            yield chain, rest[0]
 
 
 def _points(subject: Subject) -> list[Weights]:

@@ -21,10 +21,20 @@ from .homogeneity import DRAWS, SAME, SAMPLES
 from .subject import FLOOR, Weights, drawn, misfit
 from .units import Chain, chains
 
-__all__ = ["NotReLU", "ReLUForm", "ReLULayers", "Seen", "find_relu", "read_relu", "stated_slope"]
+__all__ = [
+    "MOST",
+    "assignments",
+    "NotReLU",
+    "ReLUForm",
+    "ReLULayers",
+    "Seen",
+    "find_relu",
+    "read_relu",
+    "stated_slope",
+]
 
 # Assignments of parameters to layers that are tried, and chains that are looked at for them.
-_MOST, _LOOKED_AT = 64, 4096
+MOST, _LOOKED_AT = 64, 4096
 # Scores in float32 against those in float64, relative to the largest: many sums of rounding errors
 # of 6e-8, and far below what another architecture differs by.
 _SAME_IN_SINGLE = 1e-4
@@ -214,7 +224,7 @@ def find_relu(seen: Seen, stated: float = 0.0) -> ReLUForm | None:
         A slope that is tried before the one that is measured.
     """
     points = (*(drawn(seen.weights, seed) for seed in range(DRAWS)), seen.weights)
-    for form in islice(_assignments(seen), _MOST):
+    for form in islice(assignments(seen), MOST):
         for slope in dict.fromkeys((stated, _measured_slope(seen, form))):
             found = replace(form, slope=slope)
             errors = [
@@ -265,7 +275,7 @@ def _measured_slope(seen: Seen, form: ReLUForm) -> float:
     return slope if slope < 1 else 0.0
 
 
-def _assignments(seen: Seen) -> Iterator[ReLUForm]:
+def assignments(seen: Seen) -> Iterator[ReLUForm]:
     """Yield every assignment of all parameters to layers that fits, in the module's order first."""
     w, n_inputs = seen.weights, seen.inputs.shape[1]
     n_outputs = seen.scores(w).numel() // len(seen.inputs)
