@@ -28,7 +28,7 @@ STUB = Path("implicit_bias", "_typed_models.pyi")
 TELLING = {"classes": "ClassesT", "network": "NetworkT", "regime": "RegimeT"}
 # Declared where they are checked, by the solver and by torch.
 CHECKED_LATER = {"solver": "SolverName", "device": "DeviceName"}
-JOINT_LIMIT = "limits.multiclass:MulticlassLimit"
+JOINT_LIMIT = "limits.exact.multiclass:MulticlassLimit"
 # By models without a program of all classes at once.
 REFUSED = ("classes", "joint")
 # Of any model with a limit of the SVM's kind.

@@ -31,12 +31,12 @@ import torch
 from numpy.typing import NDArray
 
 import implicit_bias as ib
-from implicit_bias.data.circle import circle_values, is_easy
-from implicit_bias.drawing.palette import BLACK, BLUE, GREEN, ORANGE, SERIES, VERMILLION
+from implicit_bias.data.made.circle import circle_values, is_easy
 from implicit_bias.models.dlgn.regions import active_paths, count_patterns
 from implicit_bias.models.dlgn.training import hard_scores
-from implicit_bias.networks.dlgn import DLGN
+from implicit_bias.networks.gated.dlgn import DLGN
 from implicit_bias.networks.relu import DeepReLU
+from implicit_bias.runs.drawing.palette import BLACK, BLUE, GREEN, ORANGE, SERIES, VERMILLION
 
 from .tables import Kept, out_folder, sizes
 

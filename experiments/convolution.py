@@ -40,7 +40,7 @@ import torch
 from torch import Tensor, nn
 
 import implicit_bias as ib
-from implicit_bias.data.pairs import load_pair
+from implicit_bias.data.made.pairs import load_pair
 from implicit_bias.measures.layers import LEVELS
 
 from .convolution_figure import draw, draw_products

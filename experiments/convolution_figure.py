@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from implicit_bias.drawing import Row, compose, legend_above
+from implicit_bias.runs.drawing import Row, compose, legend_above
 
 if TYPE_CHECKING:
     import pandas as pd

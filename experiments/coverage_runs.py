@@ -28,8 +28,8 @@ from implicit_bias import (
     solve_linear_svm,
     train_many,
 )
-from implicit_bias._solve import to_numpy
-from implicit_bias.data.quadrants import make_quadrants
+from implicit_bias._support.solve import to_numpy
+from implicit_bias.data.made.quadrants import make_quadrants
 from implicit_bias.limits.limit import Limit
 from implicit_bias.measures import Distances
 from implicit_bias.options import TrainerName

@@ -124,7 +124,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     """Values over the bound, one column a case, coloured by what is certified."""
     from matplotlib.figure import Figure
 
-    from implicit_bias.drawing import BLUE, GREEN, ORANGE, VERMILLION
+    from implicit_bias.runs.drawing import BLUE, GREEN, ORANGE, VERMILLION
 
     colours = {"LOCAL_OPTIMUM": BLUE, "FLAT": GREEN, "FAILED": VERMILLION}
     figure = Figure(figsize=(9, 4), layout="constrained")

@@ -24,7 +24,7 @@ import click
 import implicit_bias as ib
 from implicit_bias.models import MODELS
 from implicit_bias.quantities import TABLE, distance_from_ideal
-from implicit_bias.reports import WITHIN, Verdict
+from implicit_bias.runs.reports import WITHIN, Verdict
 
 from .tables import keep_rows, out_file
 

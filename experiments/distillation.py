@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from implicit_bias import solve_linear_svm
-from implicit_bias.data.pairs import load_pair
+from implicit_bias.data.made.pairs import load_pair
 from implicit_bias.datasets import make_angle_task
 from implicit_bias.distillation import distillation_limit, risk_bound, transfer_risk
 from implicit_bias.models.distillation import (
@@ -151,8 +151,8 @@ def draw(folder: Path) -> None:
     """Figures 5.1 to 5.3 and 5.5, and 5.4 of every data set that there are rows of."""
     import pandas as pd
 
-    from implicit_bias.drawing import Row as FigureRow
-    from implicit_bias.drawing import compose
+    from implicit_bias.runs.drawing import Row as FigureRow
+    from implicit_bias.runs.drawing import compose
 
     own = [folder / f"distillation_{name}.csv" for name in ("geometry", "monotonicity")]
     if all(path.exists() for path in own):
@@ -190,7 +190,7 @@ SAMPLES = (("a margin of 20 degrees", 1.0, 20.0), ("kappa = 1", 1.0, 0.0), ("kap
 
 
 def _draw_tasks(axes: list[Axes]) -> None:
-    from implicit_bias.drawing import legend_above
+    from implicit_bias.runs.drawing import legend_above
 
     theta, (tails, bounds) = np.linspace(0, math.pi / 2, 400), axes
     samples = np.arange(1, 41)
@@ -224,7 +224,7 @@ def _draw_samples(axes: list[Axes]) -> None:
 
 
 def _draw_results(axes: list[Axes], falls: Any, learners: Any) -> None:
-    from implicit_bias.drawing import legend_above
+    from implicit_bias.runs.drawing import legend_above
 
     risk, index, _ = axes
     risk.errorbar(falls.kappa, falls.risk, 2 * falls.risk_error, label="risk", marker="o", ms=3)

@@ -22,9 +22,9 @@ import torch
 from numpy.typing import NDArray
 
 from implicit_bias.data.catalogue import load_class_data
-from implicit_bias.drawing.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 from implicit_bias.heads import Trunk, budget_exits, solve_exit_heads, train_multi_exit, train_trunk
 from implicit_bias.models.heads import averages, confidence, distillation_loss
+from implicit_bias.runs.drawing.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 
 from .tables import keep_rows, sizes, to_write_to
 
@@ -275,8 +275,8 @@ def draw_all(folder: Path) -> None:
     """Reported gains beside those of limits; training together; confidence and temperature."""
     import pandas as pd
 
-    from implicit_bias.drawing import Row as FigureRow
-    from implicit_bias.drawing import compose
+    from implicit_bias.runs.drawing import Row as FigureRow
+    from implicit_bias.runs.drawing import compose
 
     names = ("limits", "together", "sureness")
     paths = [folder / f"exit_heads_{name}.csv" for name in names]
@@ -295,7 +295,7 @@ def draw_all(folder: Path) -> None:
 
 
 def _draw_gains(axes: list[Axes], tables: Any, limited: Any) -> None:
-    from implicit_bias.drawing import legend_above
+    from implicit_bias.runs.drawing import legend_above
 
     left, middle, right = axes
     for name in ("CIFAR(150)", "CIFAR(250)", "CIFAR(500)", "ImageNet(100)", "ImageNet(full)"):
@@ -320,7 +320,7 @@ def _draw_gains(axes: list[Axes], tables: Any, limited: Any) -> None:
 
 
 def _draw_together(axes: list[Axes], joint: Any, sure: Any) -> None:
-    from implicit_bias.drawing import legend_above
+    from implicit_bias.runs.drawing import legend_above
 
     by_exit, confident, names = axes
     for method in COURSES:

@@ -33,7 +33,7 @@ from click.core import ParameterSource
 from numpy.typing import NDArray
 
 import implicit_bias as ib
-from implicit_bias.drawing.palette import SERIES
+from implicit_bias.runs.drawing.palette import SERIES
 
 from . import galu
 from .interrupts import finished

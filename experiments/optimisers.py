@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 import implicit_bias as ib
-from implicit_bias._words import WeightNorm
+from implicit_bias._support.words import WeightNorm
 from implicit_bias.limits import Norm, solve_multiclass_svm
 
 from .tables import keep_rows, to_write_to

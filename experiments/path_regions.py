@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import implicit_bias as ib
-from implicit_bias.drawing.palette import BLUE, GREEN
+from implicit_bias.runs.drawing.palette import BLUE, GREEN
 
 from .tables import Kept, out_folder
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import implicit_bias as ib
-from implicit_bias._solve import Solution
+from implicit_bias._support.solve import Solution
 from implicit_bias.limits.formulation import solve_program
 from implicit_bias.measures import scores
 

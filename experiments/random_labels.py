@@ -30,7 +30,7 @@ from click.core import ParameterSource
 from torch import Tensor
 
 from implicit_bias.data.images import load_digit_classes, load_idx_classes
-from implicit_bias.drawing.palette import BLUE, VERMILLION
+from implicit_bias.runs.drawing.palette import BLUE, VERMILLION
 
 from .curves import mean_and_range
 from .simple_half import Classifier

@@ -165,7 +165,7 @@ def layers(rounds: int, n: int = 2000, width: int = 100) -> list[Row]:
 
 def surfaces(rounds: int) -> list[Row]:
     """Which chords of fold surfaces share a line: one table, and every pair by itself."""
-    from implicit_bias.equivalence import surfaces
+    from implicit_bias.measures.equivalence import surfaces
 
     rng = np.random.default_rng(0)
     angles, offsets = rng.uniform(0, np.pi, 200), rng.normal(size=200)

@@ -123,7 +123,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     """Local optima over the best of all widths, and how early each is next to the network."""
     from matplotlib.figure import Figure
 
-    from implicit_bias.drawing import BLUE, GREEN, ORANGE, VERMILLION
+    from implicit_bias.runs.drawing import BLUE, GREEN, ORANGE, VERMILLION
 
     figure = Figure(figsize=(11, 4.5), layout="constrained")
     reached, decided, far = figure.subplots(1, 3, width_ratios=(1.3, 1, 1))

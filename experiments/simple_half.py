@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from implicit_bias.data.images import load_digit_classes, load_idx_classes
-from implicit_bias.drawing.palette import BLUE, VERMILLION
 from implicit_bias.models.dlgn.regions import active_paths
+from implicit_bias.runs.drawing.palette import BLUE, VERMILLION
 
 from .spectra import machine
 from .tables import Kept, data_folder, images_of, out_folder, sizes

@@ -32,8 +32,8 @@ import pandas as pd
 import torch
 
 import implicit_bias as ib
-from implicit_bias.drawing.palette import BLUE, VERMILLION
 from implicit_bias.models.dlgn.regions import active_paths
+from implicit_bias.runs.drawing.palette import BLUE, VERMILLION
 
 from .curves import mean_and_range
 from .simple_half import (

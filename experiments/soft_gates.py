@@ -38,7 +38,7 @@ import numpy as np
 import pandas as pd
 
 import implicit_bias as ib
-from implicit_bias.drawing.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
+from implicit_bias.runs.drawing.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 
 from .curves import mean_and_range
 from .path_kernels import error, pair

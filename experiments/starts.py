@@ -31,8 +31,8 @@ import numpy as np
 import torch
 
 from implicit_bias import Sample, Status, TrainingSettings, kkt_distance, local_limit, train_many
-from implicit_bias.limits.path_limit import PathLimit
-from implicit_bias.local_limits.limit import LocalLimit
+from implicit_bias.limits.exact.path_limit import PathLimit
+from implicit_bias.limits.local.limit import LocalLimit
 from implicit_bias.measures.bounded_value import value_of
 from implicit_bias.measures.comparison import compare
 

@@ -22,9 +22,9 @@ from implicit_bias import (
     solve_linear_svm,
     solve_path_lasso,
 )
-from implicit_bias.data.quadrants import make_quadrants
+from implicit_bias.data.made.quadrants import make_quadrants
+from implicit_bias.limits.exact.path_limit import PathLimit
 from implicit_bias.limits.limit import Limit
-from implicit_bias.limits.path_limit import PathLimit
 
 __all__ = ["KINDS", "Problem", "problem"]
 

@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 from implicit_bias import GLN, HyperplaneContexts
-from implicit_bias._words import TrainerName
+from implicit_bias._support.words import TrainerName
+from implicit_bias.networks.placed_data import GatedData, place_data
 from implicit_bias.training.annealed_lbfgs import AnnealedLBFGS
-from implicit_bias.training.data import GatedData, place_data
 from implicit_bias.training.network_stack import SingleNetwork
 from implicit_bias.training.settings import TrainingSettings
 from implicit_bias.training.trainers import STEPPERS

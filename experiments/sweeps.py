@@ -27,7 +27,7 @@ import click
 
 from experiments.tables import keep_rows, out_file
 from implicit_bias import run, sweep
-from implicit_bias.reports.report import Report
+from implicit_bias.runs.reports.report import Report
 from implicit_bias.sweeps import read_rows
 from implicit_bias.sweeps.cells import Cell, plan
 from implicit_bias.sweeps.ends import Ends

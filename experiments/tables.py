@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple
 import click
 import pandas as pd
 
-from implicit_bias._files import check_writable, from_json, write_atomically
-from implicit_bias.data.idx import idx_pair
+from implicit_bias._support.files import check_writable, from_json, write_atomically
+from implicit_bias.data.files.idx import idx_pair
 from implicit_bias.data.images import load_idx_classes
 
 __all__ = [

@@ -9,7 +9,7 @@ they are first used, so that `import implicit_bias` stays instant.
 
 import logging
 
-from ._lazy import lazy_names
+from ._support.lazy import lazy_names
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 

@@ -4,8 +4,8 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-from ._extras import MissingExtra, naming_extras
-from ._interrupts import leave_at_once
+from ._support.extras import MissingExtra, naming_extras
+from ._support.interrupts import leave_at_once
 
 BAD_INPUT = 2
 

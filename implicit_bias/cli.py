@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._extras import require
-from ._files import check_writable
-from ._pictures import write_figure
-from ._version import __version__
-from .exits import (
+from ._support.extras import require
+from ._support.files import check_writable
+from ._support.pictures import write_figure
+from ._support.version import __version__
+from .models import MODELS
+from .models.run_model import run_programs, running
+from .options.command_line import ARGUMENTS, Choice, ModelCommand, typed_choices
+from .runs.exits import (
     BAD_INPUT,
     INTERRUPTED,
     PICTURES,
@@ -28,16 +31,13 @@ from .exits import (
     say,
     terminated_like_interrupted,
 )
-from .models import MODELS
-from .options.command_line import ARGUMENTS, Choice, ModelCommand, typed_choices
-from .run_model import run_programs, running
 from .runs.progress import Progress, bar
 from .sweeps.commands import sweep
 from .sweeps.showing import show
 
 if TYPE_CHECKING:
-    from .reports.report import Report
     from .runs.programs import RunPrograms
+    from .runs.reports.report import Report
 
 __all__ = ["compare", "main"]
 
@@ -186,7 +186,7 @@ def _write(context: click.Context, report: Report, plot: Path | None, page: Path
             else:
                 write_figure(figure, plot)
         if page is not None:
-            from .reports.page import write_html
+            from .runs.reports.page import write_html
 
             command = shlex.join([*context.command_path.split(), *context.meta[ARGUMENTS]])
             write_html(report, page, command=command)

@@ -1,5 +1,5 @@
 """Limits, paths and risk bounds of linear students that learn soft labels."""
 
-from ._lazy import lazy_names
+from ._support.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -1,5 +1,5 @@
 """Gradient methods of `train` as optimisers of torch, whose closures return margins."""
 
-from ._lazy import lazy_names
+from ._support.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from implicit_bias.reports import check_writable
+from implicit_bias.runs.reports import check_writable
 from tests.commands import full_disk, home, results, run
 
 FILES = home(check_writable)

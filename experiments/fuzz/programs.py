@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from implicit_bias.limits.frelu import SVMFReLU
-from implicit_bias.limits.l1 import L1Margin
-from implicit_bias.limits.linear import HardMarginSVM
+from implicit_bias.limits.exact.frelu import SVMFReLU
+from implicit_bias.limits.exact.l1 import L1Margin
+from implicit_bias.limits.exact.linear import HardMarginSVM
 from implicit_bias.models.gln.formulation import SVMGLN
 from implicit_bias.models.gln.l2 import SVML2
 from implicit_bias.models.gln.shallow import ContextSVMs

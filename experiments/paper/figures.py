@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from implicit_bias.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION, Row, compose
+from implicit_bias.runs.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION, Row, compose
 
 from .points import MEASURED
 from .settings import AT_MOST, FULL, PUBLISHED, Figure

@@ -16,7 +16,7 @@ from experiments.interrupts import finished
 from experiments.printed import forgotten, wrong_groups, wrong_norm
 from experiments.tables import Kept
 from implicit_bias.measures import agreement, scores
-from implicit_bias.run_model import resolve
+from implicit_bias.models.run_model import resolve
 from implicit_bias.runs.setup import prepare
 
 from .points import COLUMNS, KEY, points_of

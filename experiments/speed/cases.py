@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import implicit_bias as ib
-from implicit_bias.data.pairs import load_pair
-from implicit_bias.limits.frelu import SVMFReLU
-from implicit_bias.limits.linear import HardMarginSVM
+from implicit_bias.data.made.pairs import load_pair
+from implicit_bias.limits.exact.frelu import SVMFReLU
+from implicit_bias.limits.exact.linear import HardMarginSVM
 from implicit_bias.models.gln.formulation import SVMGLN
 from solvers import MaxMarginProgram
 

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from implicit_bias.data.catalogue import load_class_data
-from implicit_bias.drawing import Row, compose, legend_above
-from implicit_bias.drawing.palette import BLUE, GREEN, VERMILLION
 from implicit_bias.models.heads import confidence, exits_loss
+from implicit_bias.runs.drawing import Row, compose, legend_above
+from implicit_bias.runs.drawing.palette import BLUE, GREEN, VERMILLION
 
 from ..exit_heads import COLORS, Draw, Floats, accuracies, accuracy, reported
 from ..tables import images_of

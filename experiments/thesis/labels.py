@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Categorical, Normal
 
-from implicit_bias.drawing import Row, compose
+from implicit_bias.runs.drawing import Row, compose
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ import torch
 
 import implicit_bias as ib
 from implicit_bias.data import orthosep_dataset
-from implicit_bias.drawing import Row, compose, legend_above
-from implicit_bias.drawing.palette import BLUE, ORANGE
+from implicit_bias.runs.drawing import Row, compose, legend_above
+from implicit_bias.runs.drawing.palette import BLUE, ORANGE
 
 from ..interrupts import finished
 

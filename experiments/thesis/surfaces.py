@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import implicit_bias as ib
-from implicit_bias.drawing import Row, compose, legend_above, plot_surface
-from implicit_bias.drawing.palette import BLACK, BLUE, ORANGE
 from implicit_bias.equivalence import FoldSurface, ReLUWeights, fold_surface
+from implicit_bias.runs.drawing import Row, compose, legend_above, plot_surface
+from implicit_bias.runs.drawing.palette import BLACK, BLUE, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

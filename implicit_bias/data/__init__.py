@@ -1,5 +1,5 @@
 """Data of a run: inputs and labels, checked and read-only, bundled, drawn or from files."""
 
-from .._lazy import lazy_names
+from .._support.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from .._solve import (
+from .._support.solve import (
     require_finite,
     require_inputs,
     require_labels,

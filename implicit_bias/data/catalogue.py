@@ -12,18 +12,18 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door
-from .binary import with_binary_labels
+from .._support.doors import door
 from .bundled import DEFAULT_POSITIVE, TABLES, bundled_table
-from .circle import circle_dataset
 from .dataset import Dataset
+from .files.binary import with_binary_labels
+from .files.readers import read_table
 from .images import halves, load_digit_classes, load_idx_classes
 from .labelled import ClassDataset
+from .made.circle import circle_dataset
+from .made.orthants import orthosep_dataset
+from .made.quadrants import quadrant_dataset
 from .names import NAMES, is_file
-from .orthants import orthosep_dataset
 from .preprocessing import Preprocessing, check_no_contradiction
-from .quadrants import quadrant_dataset
-from .readers import read_table
 from .splitting import split
 from .table import Table, nearest
 

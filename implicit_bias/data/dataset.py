@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import parameters
-from .._kinds import series
-from .._shown import Shown
-from .._solve import require_real, require_scale, require_shape
+from .._support.doors import parameters
+from .._support.kinds import series
+from .._support.shown import Shown
+from .._support.solve import require_real, require_scale, require_shape
 from .arrays import Floats
 from .splitting import parts_text
 

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door
+from .._support.doors import door
 from .arrays import Floats
 from .dataset import Dataset
-from .idx import find_idx, idx_pair, read_idx
+from .files.idx import find_idx, idx_pair, read_idx
 from .labelled import ClassDataset
 from .splitting import split
 

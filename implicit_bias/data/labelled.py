@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._doors import door, parameters
-from .._kinds import sequence, series, signed
-from .._shown import Shown
-from .._solve import require_real, require_shape
+from .._support.doors import door, parameters
+from .._support.kinds import sequence, series, signed
+from .._support.shown import Shown
+from .._support.solve import require_real, require_shape
 from .arrays import Floats
 from .dataset import Dataset, check_same_inputs, digest, frozen
 from .splitting import parts_text

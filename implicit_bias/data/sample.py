@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door
-from .._solve import ArrayLike, array_namespace, is_torch_array, to_numpy
+from .._support.doors import door
+from .._support.solve import ArrayLike, array_namespace, is_torch_array, to_numpy
 
 if TYPE_CHECKING:
     import torch

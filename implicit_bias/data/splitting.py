@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import require_count
+from .._support.solve import require_count
 
 __all__ = ["parts_text", "split"]
 

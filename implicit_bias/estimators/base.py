@@ -26,8 +26,8 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from .._doors import check_parameters
-from .._solve import (
+from .._support.doors import check_parameters
+from .._support.solve import (
     MaxMarginProgram,
     NormName,
     NotCertified,
@@ -44,12 +44,12 @@ from .._solve import (
     solve_one_vs_rest,
     to_numpy,
 )
-from .._words import MultiClass, OnInseparable, check_word
+from .._support.words import MultiClass, OnInseparable, check_word
 from ..data.arrays import Floats, as_csr
-from ..finite_limits.limit import FitLimit
+from ..limits.exact.multiclass import MarginLimit, solve_multiclass_svm
+from ..limits.finite.limit import FitLimit
 from ..limits.formulation import Formulation, Solving
 from ..limits.limit import Limit
-from ..limits.multiclass import MarginLimit, solve_multiclass_svm
 from ..limits.predictors import MulticlassPredictor
 from .penalty import penalised
 from .rows import ClassWeight, merge_rows, weigh

@@ -13,12 +13,12 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     has_fit_parameter,
 )
 
-from .._solve import SolverName
-from .._words import MultiClass, OnInseparable
+from .._support.solve import SolverName
+from .._support.words import MultiClass, OnInseparable
 from ..data.arrays import Floats
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
-from ..limits.frelu import SVMFReLU
-from ..limits.linear import HardMarginSVM
+from ..limits.exact.frelu import SVMFReLU
+from ..limits.exact.linear import HardMarginSVM
 from ..models.gln.formulation import SVMGLN
 from .base import InseparableWarning, LimitClassifier
 from .rows import ClassWeight

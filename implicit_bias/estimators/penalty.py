@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ..data.arrays import Floats
-from ..finite_limits.fit import solve_fit
-from ..finite_limits.limit import FitLimit
+from ..limits.finite.fit import solve_fit
+from ..limits.finite.limit import FitLimit
 
 __all__ = ["penalised"]
 

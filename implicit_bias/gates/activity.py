@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door, result
-from .._shown import ReadOnly
-from .._solve import Array, to_numpy
+from .._support.doors import door, result
+from .._support.shown import ReadOnly
+from .._support.solve import Array, to_numpy
 
 __all__ = ["GateActivity", "gate_activity"]
 

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door, result
-from .._shown import ReadOnly, Shown
-from .._solve import Array, to_numpy
+from .._support.doors import door, result
+from .._support.shown import ReadOnly, Shown
+from .._support.solve import Array, to_numpy
 from ..data.arrays import Floats
 
 __all__ = ["GateChanges", "gate_changes"]

@@ -22,11 +22,11 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from .._doors import door
-from .._kinds import mapping
-from .._names import Unreadable
-from .._saved import Kind, read_saved, text_array, write_saved
-from .._solve import refuse_disguised
+from .._support.doors import door
+from .._support.kinds import mapping
+from .._support.names import Unreadable
+from .._support.saved import Kind, read_saved, text_array, write_saved
+from .._support.solve import refuse_disguised
 from ..data.arrays import Floats
 
 __all__ = ["MADE_FOR", "Gating", "seed_from", "seed_text", "with_slope"]

@@ -11,10 +11,10 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     check_is_fitted,
 )
 
-from .._doors import check_parameters
-from .._kinds import fraction
-from .._solve import require_memory
-from .._words import Cutoffs
+from .._support.doors import check_parameters
+from .._support.kinds import fraction
+from .._support.solve import require_memory
+from .._support.words import Cutoffs
 from ..data.arrays import Floats, checked_weights
 from .gating import Gating, seed_from, seed_text, with_slope
 from .planes import coordinate_planes, count_hyperplanes, median_cutoffs, projections

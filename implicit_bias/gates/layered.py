@@ -12,9 +12,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     check_is_fitted,
 )
 
-from .._doors import check_parameters, door
-from .._kinds import anything, sequence
-from .._solve import require_array, require_columns, require_count, to_numpy
+from .._support.doors import check_parameters, door
+from .._support.kinds import anything, sequence
+from .._support.solve import require_array, require_columns, require_count, to_numpy
 from ..data.arrays import Floats
 from .gating import MADE_FOR, Gating, seed_from, seed_text
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._solve import require_count
-from .._words import Cutoffs, check_word
+from .._support.solve import require_count
+from .._support.words import Cutoffs, check_word
 from ..data.arrays import Floats
 
 __all__ = ["coordinate_planes", "count_hyperplanes", "median_cutoffs", "projections"]

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._doors import check_parameters
+from .._support.doors import check_parameters
 from ..data.arrays import Floats
 from .gating import Gating, seed_from, seed_text
 from .layered import check_widths

@@ -12,9 +12,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from .._doors import check_parameters
-from .._kinds import fraction
-from .._solve import refuse_disguised, require_columns, to_numpy
+from .._support.doors import check_parameters
+from .._support.kinds import fraction
+from .._support.solve import refuse_disguised, require_columns, to_numpy
 from ..data.arrays import Floats
 from .gating import MADE_FOR, Gating, with_slope
 
@@ -66,7 +66,7 @@ class ReLUGates(Gating):
         TypeError, ValueError
             If it has biases, or is neither a ReLU network nor one with `w1`.
         """
-        from ..recognition.relu import read_relu
+        from ..networks.recognition.relu import read_relu
 
         try:
             layers = read_relu(network)

@@ -11,9 +11,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     check_is_fitted,
 )
 
-from .._doors import check_parameters, door
-from .._kinds import extended
-from .._solve import require_memory
+from .._support.doors import check_parameters, door
+from .._support.kinds import extended
+from .._support.solve import require_memory
 from ..data.arrays import Floats
 from .gating import Gating
 from .layered import LayeredGates, LinearGates, NetworkGates, pack_layers, unpack_layers

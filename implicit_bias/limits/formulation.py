@@ -7,9 +7,9 @@ from abc import abstractmethod
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
 
-from .._doors import door
-from .._kinds import arrays
-from .._solve import (
+from .._support.doors import door
+from .._support.kinds import arrays
+from .._support.solve import (
     Array,
     ArrayLike,
     MaxMarginProgram,

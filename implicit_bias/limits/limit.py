@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkab
 
 import numpy as np
 
-from .._doors import door
-from .._pictures import draw
-from .._solve import (
+from .._support.doors import door
+from .._support.pictures import draw
+from .._support.solve import (
     Array,
     DenseArray,
     MaxMarginProgram,
@@ -179,7 +179,7 @@ class Limit(SeparatingLimit, ABC):
     @door()
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the margins in ascending order, on new axes unless `ax` is given."""
-        return draw("drawing.results:plot_ordered_margins", self, ax=ax)
+        return draw("runs.drawing.results:plot_ordered_margins", self, ax=ax)
 
     def _fault(self) -> str:
         # Of NumPy arrays: a loaded limit is looked at before it goes to its device.

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .._extras import naming_extras
-from .._solve import Array, to_numpy
+from .._support.extras import naming_extras
+from .._support.solve import Array, to_numpy
 
 if TYPE_CHECKING:
     import cvxpy

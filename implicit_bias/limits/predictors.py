@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._doors import door
-from .._kinds import anything, arrays, series
-from .._solve import (
+from .._support.doors import door
+from .._support.kinds import anything, arrays, series
+from .._support.solve import (
     Array,
     ArrayLike,
     DenseArray,

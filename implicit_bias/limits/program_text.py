@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._doors import door, result
-from .._shown import Shown
+from .._support.doors import door, result
+from .._support.shown import Shown
 from .literal import cvxpy_module
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Self, cast, dataclass_transform, get_type_hint
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door, result
-from .._saved import Kind, filled, read_saved, write_saved
-from .._shown import ReadOnly
-from .._solve import Answer, Certificate, DenseArray, Solution, Status, to_numpy
+from .._support.doors import door, result
+from .._support.saved import Kind, filled, read_saved, write_saved
+from .._support.shown import ReadOnly
+from .._support.solve import Answer, Certificate, DenseArray, Solution, Status, to_numpy
 from ..quantities.definition import Quantity
 from ..quantities.measured import plain
 from ..quantities.said import Said, Writer

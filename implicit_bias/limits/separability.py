@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._doors import door
-from .._solve import (
+from .._support.doors import door
+from .._support.solve import (
     Array,
     ArrayLike,
     Certificate,

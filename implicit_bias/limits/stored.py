@@ -15,8 +15,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from .._saved import filled
-from .._solve import Array, DenseArray, is_torch_array, to_numpy
+from .._support.saved import filled
+from .._support.solve import Array, DenseArray, is_torch_array, to_numpy
 
 __all__ = ["NOT_STORED", "array_device", "decoded", "encoded", "movable", "placed"]
 

@@ -1,5 +1,5 @@
 """Distances of a network from a predicted limit, along training and at its end."""
 
-from .._lazy import lazy_names
+from .._support.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._doors import door, result
-from .._solve import Status, to_numpy
+from .._support.doors import door, result
+from .._support.solve import Status, to_numpy
 from ..data.arrays import Floats
 from ..data.sample import Sample
-from ..limits.aligned import network_value
-from ..local_limits.limit import LocalLimit
-from ..local_limits.orbits import lowest_curvature
-from ..local_limits.search import local_limit
+from ..limits.exact.aligned import network_value
+from ..limits.local.limit import LocalLimit
+from ..limits.local.orbits import lowest_curvature
+from ..limits.local.search import local_limit
 from ..quantities.formatting import number
 from ..quantities.measured import Measured, derived, part, quantity
 from .classifiers import ClassifierComparison

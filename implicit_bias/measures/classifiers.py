@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from .._doors import door, result
-from .._kinds import any_number
-from .._solve import Status, require_shape, to_numpy
+from .._support.doors import door, result
+from .._support.kinds import any_number
+from .._support.solve import Status, require_shape, to_numpy
 from ..data.arrays import Floats
-from ..local_limits.limit import LocalLimit
+from ..limits.local.limit import LocalLimit
 from ..quantities.measured import Measured, part, quantity, side_by_side
 from ..quantities.table import TABLE
 from .scalars import agreement, cosine, error_rate

@@ -12,12 +12,12 @@ from typing import Protocol, get_args
 
 import torch
 
-from .._doors import door, parameters, result
-from .._kinds import anything, extended
-from .._solve import Status
-from .._words import PacedTrainer, TrainerName
+from .._support.doors import door, parameters, result
+from .._support.kinds import anything, extended
+from .._support.solve import Status
+from .._support.words import PacedTrainer, TrainerName
+from ..networks.placed_data import Inputs, place_data, trained_weights
 from ..training.catalogue import TRAINERS
-from ..training.data import Inputs, place_data, trained_weights
 from ..training.loop import train
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door, result
-from .._extras import naming_extras
-from .._pictures import draw
-from .._solve import to_numpy
+from .._support.doors import door, result
+from .._support.extras import naming_extras
+from .._support.pictures import draw
+from .._support.solve import to_numpy
 from ..data.sample import Sample
+from ..limits.exact.multiclass import MulticlassLimit
 from ..limits.limit import Limit
-from ..limits.multiclass import MulticlassLimit
 from ..quantities.measured import Measured, derived, part, quantity
 from .distances import Distances
 from .kkt import KKTDistance
@@ -187,7 +187,7 @@ class Comparison(Measured, eq=True):
     @door()
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the dual norms of the network's units, into `ax` if one is given."""
-        return draw("drawing.results:plot_dual_norms", self, ax=ax)
+        return draw("runs.drawing.results:plot_dual_norms", self, ax=ax)
 
     @naming_extras()
     def to_frame(self) -> pd.DataFrame:

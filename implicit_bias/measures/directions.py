@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._doors import door
-from .._kinds import series
-from .._shown import ReadOnly, Shown
-from .._solve import Status
+from .._support.doors import door
+from .._support.kinds import series
+from .._support.shown import ReadOnly, Shown
+from .._support.solve import Status
 from .extrapolation import CAUTION
 from .series import OTHERS, WIDE, fit_series
 

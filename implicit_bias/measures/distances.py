@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door
-from .._solve import to_numpy
-from .._words import MarginLoss
+from .._support.doors import door
+from .._support.solve import to_numpy
+from .._support.words import MarginLoss
 from ..data.sample import Sample
 from ..gates.changes import gate_changes
 from ..networks.adapted import with_gates
+from ..networks.losses.margins import loss_margins
+from ..networks.losses.objectives import get_logarithm, log_mean_loss
+from ..networks.placed_data import GatedData, place_data
 from ..networks.protocols import HasGates, HasImbalance
-from ..training.data import GatedData, place_data
-from ..training.margins import loss_margins
-from ..training.objectives import get_logarithm, log_mean_loss
 from .kkt import KKTDistance
 from .own_norm import OwnNorm
 from .scalars import (
@@ -42,8 +42,8 @@ from .scalars import (
 if TYPE_CHECKING:
     import torch
 
+    from ..limits.exact.multiclass import MarginLimit, MulticlassLimit
     from ..limits.limit import Limit
-    from ..limits.multiclass import MarginLimit, MulticlassLimit
 
 __all__ = ["Distances"]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._doors import door, result
-from .._kinds import series
-from .._shown import Shown
-from .._solve import Status
+from .._support.doors import door, result
+from .._support.kinds import series
+from .._support.shown import Shown
+from .._support.solve import Status
 from .power_sums import Powers, PowerSums
 from .scalars import DUAL_SLACK
 from .series import OTHERS, WIDE, fit_series, last_part

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._doors import door, result
-from .._shown import ReadOnly, Shown
+from .._support.doors import door, result
+from .._support.shown import ReadOnly, Shown
 from .clocks import Clock
 from .scalars import DUAL_SLACK
 

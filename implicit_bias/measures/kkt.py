@@ -14,17 +14,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._doors import door, result
-from .._kinds import anything
-from .._shown import ReadOnly
-from .._solve import Norm, NormName, nonnegative_fit
-from .._words import WeightNorm
+from .._support.doors import door, result
+from .._support.kinds import anything
+from .._support.shown import ReadOnly
+from .._support.solve import Norm, NormName, nonnegative_fit
+from .._support.words import WeightNorm
 from ..networks.adapted import plain, with_gates
+from ..networks.losses.margins import are_classes
+from ..networks.placed_data import GatedData, Inputs, place_data
 from ..networks.protocols import HasDualNorms, check_homogeneous, check_scores
 from ..networks.relative import RelativeScores, pair_gates
 from ..quantities.measured import Measured, derived, part, quantity
-from ..training.data import GatedData, Inputs, place_data
-from ..training.margins import are_classes
 from .fit.exchange import exchange_fit
 from .fit.gradients import (
     MarginGradients,

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._solve import Norm
+from .._support.solve import Norm
 from ..training.steepest_steps import dual_norms, norm_of_weights, norms_of, steepest
 from .fit.gradients import MarginGradients
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._doors import door, result
-from .._pictures import draw
-from .._shown import ReadOnly
+from .._support.doors import door, result
+from .._support.pictures import draw
+from .._support.shown import ReadOnly
 from ..quantities.measured import Measured, derived, part, quantity
 from ..quantities.table import columns
 
@@ -68,7 +68,7 @@ class MulticlassComparison(ReadOnly, Measured):
     @door()
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw which labels stand for which; see `Limit.plot` for `ax`."""
-        return draw("drawing.classes:plot_label_confusion", self, ax=ax)
+        return draw("runs.drawing.classes:plot_label_confusion", self, ax=ax)
 
     def rows(self) -> list[tuple[str, ...]]:
         """Lines of a table under `COLUMNS`."""

@@ -11,13 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._doors import door, result
-from .._shown import ReadOnly, Shown
-from .._solve import to_numpy
-from ..data.orthants import OrthogonalSeparability, inner_products, separability_of_products
+from .._support.doors import door, result
+from .._support.shown import ReadOnly, Shown
+from .._support.solve import to_numpy
+from ..data.made.orthants import OrthogonalSeparability, inner_products, separability_of_products
 from ..data.sample import Sample
 from ..networks.adapted import plain, with_gates
-from ..training.data import GatedData, Inputs, place_data
+from ..networks.placed_data import GatedData, Inputs, place_data
 
 __all__ = ["LEVELS", "LayerSeparability", "layer_features", "separability_by_layer"]
 

@@ -28,13 +28,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._doors import door, result
-from .._shown import Shown
-from .._solve import nonnegative_fit
+from .._support.doors import door, result
+from .._support.shown import Shown
+from .._support.solve import nonnegative_fit
 from ..networks.adapted import plain, with_gates
+from ..networks.losses.objectives import log_mean_loss
+from ..networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ..networks.protocols import HasUnitNorms, check_homogeneous
-from ..training.data import GatedData, Inputs, place_data, trained_weights
-from ..training.objectives import log_mean_loss
 from ..training.trajectory_recorder import Observer
 from .fit.gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
 

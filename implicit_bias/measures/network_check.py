@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from .._doors import door, result
+from .._support.doors import door, result
 from ..networks.adapted import plain, takes_gates, with_gates
+from ..networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ..networks.protocols import (
     HasDualNorms,
     HasGates,
@@ -27,7 +28,6 @@ from ..networks.protocols import (
     sample_of_other_degree,
 )
 from ..quantities.formatting import aligned
-from ..training.data import GatedData, Inputs, place_data, trained_weights
 from .fit.gradients import flat, gradient_gram, slopes, to_float64
 
 __all__ = ["NetworkCheck", "check_network"]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import GatedRows, Norm, RelativeMargins, to_numpy
-from .._words import WeightNorm
-from ..limits.optimiser_norms import InducedNorm
+from .._support.solve import GatedRows, Norm, RelativeMargins, to_numpy
+from .._support.words import WeightNorm
+from ..limits.exact.optimiser_norms import InducedNorm
 from .scalars import network_zeta
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
-from .._doors import door
-from .._kinds import mapping, series
-from .._solve import Status
-from .._words import TrainerName
+from .._support.doors import door
+from .._support.kinds import mapping, series
+from .._support.solve import Status
+from .._support.words import TrainerName
 from ..quantities.formatting import DASH
 from ..quantities.table import TABLE
 from ..training.catalogue import get_trainer

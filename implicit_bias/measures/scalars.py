@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door
-from .._kinds import between
-from .._solve import require_shape, to_numpy
+from .._support.doors import door
+from .._support.kinds import between
+from .._support.solve import require_shape, to_numpy
 from ..data.sample import Sample
 from ..limits.limit import HasNorm
 from ..networks.adapted import with_gates
+from ..networks.placed_data import GatedData, place_data
 from ..networks.protocols import HasUnitNorms, HasZeta, Homogeneous
-from ..training.data import GatedData, place_data
 from .kkt import KKTDistance, kkt_distance
 
 if TYPE_CHECKING:
     import torch
 
+    from ..limits.exact.multiclass import MarginLimit, MulticlassLimit
     from ..limits.limit import Limit
-    from ..limits.multiclass import MarginLimit, MulticlassLimit
 
 __all__ = [
     "above_one",

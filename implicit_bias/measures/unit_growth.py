@@ -16,13 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._doors import door
-from .._solve import to_numpy
+from .._support.doors import door
+from .._support.solve import to_numpy
 from ..limits.limit import HasNorm
 from ..networks.adapted import with_gates
+from ..networks.losses.objectives import log_mean_loss
+from ..networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ..networks.protocols import HasDualNorms, HasUnitNorms, Homogeneous
-from ..training.data import GatedData, Inputs, place_data, trained_weights
-from ..training.objectives import log_mean_loss
 from .clocks import Clock, ConstantClock
 from .fit.gradients import combined_gradient, flat, margins, to_float64
 from .growth_law import NEAR, UnitGrowth, changes_of, share_exponents

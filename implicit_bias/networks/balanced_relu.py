@@ -9,8 +9,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._doors import door
-from .._kinds import fraction
+from .._support.doors import door
+from .._support.kinds import fraction
 from .protocols import check_inputs, check_start
 from .weights import as_tensor, copy_weights
 

@@ -6,9 +6,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._doors import door
-from .frelu import FReLU
-from .gln import GLN
+from .._support.doors import door
+from .gated.frelu import FReLU
+from .gated.gln import GLN
 from .protocols import check_inputs, check_tensor
 from .weights import as_tensor
 

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._doors import door
+from .._support.doors import door
 from .protocols import check_inputs
 from .weights import (
     INITS,

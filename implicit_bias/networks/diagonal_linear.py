@@ -6,7 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._doors import door
+from .._support.doors import door
 from .drawn import balanced_diagonal
 from .protocols import check_inputs
 from .weights import Start, Starting, as_tensor, copy_weights

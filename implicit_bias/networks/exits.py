@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
-from .._doors import door
-from .._kinds import whole_number
+from .._support.doors import door
+from .._support.kinds import whole_number
 from .protocols import check_device, check_inputs, check_tensor
 
 __all__ = ["ExitNetwork", "LabelledHead", "SoftLabelHead", "Trunk", "train_trunk"]

@@ -6,7 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._doors import door
+from .._support.doors import door
 from .protocols import Gated
 
 __all__ = ["ScaledNetwork"]

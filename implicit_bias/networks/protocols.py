@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.func import functional_call
 
-from .._kinds import whole_number
+from .._support.kinds import whole_number
 from .adapted import plain
 
 __all__ = [

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
-from .._doors import door
-from .._kinds import fraction
-from .frelu import FReLU
+from .._support.doors import door
+from .._support.kinds import fraction
+from .gated.frelu import FReLU
 from .protocols import check_inputs
 from .weights import (
     Start,

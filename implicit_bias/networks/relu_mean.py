@@ -7,7 +7,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._doors import door
+from .._support.doors import door
 from .drawn import averaged_units
 from .protocols import check_inputs, check_start, check_tensor
 from .weights import as_tensor, copy_weights

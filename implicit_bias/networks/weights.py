@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._words import InitName, UnitInit
+from .._support.words import InitName, UnitInit
 from .protocols import check_start
 from .threads import torch_threads
 

@@ -1,5 +1,5 @@
 """Options of runs: fields, values, defaults, the command line. They know no model."""
 
-from .._lazy import lazy_names
+from .._support.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

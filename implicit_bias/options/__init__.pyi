@@ -1,10 +1,10 @@
 """Names of `implicit_bias.options`, with the modules that they are loaded from."""
 
-from .._words import DeviceName as DeviceName
-from .._words import InitName as InitName
-from .._words import LossName as LossName
-from .._words import MarginLoss as MarginLoss
-from .._words import TrainerName as TrainerName
+from .._support.words import DeviceName as DeviceName
+from .._support.words import InitName as InitName
+from .._support.words import LossName as LossName
+from .._support.words import MarginLoss as MarginLoss
+from .._support.words import TrainerName as TrainerName
 from .choices import Choices as Choices
 from .choices import ModelName as ModelName
 from .choices import RunOptions as RunOptions

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .._words import (
+from .._support.words import (
     Cutoffs,
     DtypeName,
     MarginLoss,

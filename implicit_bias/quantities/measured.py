@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
-from .._doors import door
+from .._support.doors import door
 from .definition import Format, Quantity, distance_from_ideal
 from .formatting import DASH, aligned
 from .said import Said

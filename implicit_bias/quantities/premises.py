@@ -6,7 +6,7 @@ measures of one, by its name, stands in place of what is declared.
 
 from __future__ import annotations
 
-from .._words import SteepestTrainer, words
+from .._support.words import SteepestTrainer, words
 from .assumptions import Premise
 
 __all__ = [

@@ -15,11 +15,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .._doors import door
-from .._shown import Shown
+from .._support.doors import door
+from .._support.shown import Shown
 
 if TYPE_CHECKING:
-    from .._solve import Status
+    from .._support.solve import Status
 
 __all__ = ["Said", "Side", "Table", "Writer"]
 

@@ -1,10 +1,10 @@
 """Names of `implicit_bias.runs`, with the modules that they are loaded from."""
 
-from ..limits.optimiser_norms import INDUCED as INDUCED
+from ..limits.exact.optimiser_norms import INDUCED as INDUCED
 from ..quantities.assumptions import KNOWN as KNOWN
 from ..quantities.assumptions import Premise as Premise
+from .classes.label_agreement import agreement_ahead as agreement_ahead
 from .gathering import gather as gather
-from .label_agreement import agreement_ahead as agreement_ahead
 from .model import Holds as Holds
 from .progress import Lines as Lines
 from .progress import Progress as Progress

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._files import clear_unfinished, from_json, write_atomically
-from ..reports.files import INDEX, RESULTS, is_beside
+from .._support.files import clear_unfinished, from_json, write_atomically
+from .reports.files import INDEX, RESULTS, is_beside
 
 __all__ = ["RunFolder"]
 
@@ -213,7 +213,10 @@ def _plain(path: Path) -> bool:
 
 
 def _is_state(path: Path) -> bool:
-    from .._saved import RUN, kind_of  # with NumPy, which the command line does not load at once
+    from .._support.saved import (  # with NumPy, which the command line does not load at once
+        RUN,
+        kind_of,
+    )
 
     try:
         return kind_of(path) == RUN.name

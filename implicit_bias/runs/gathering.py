@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..reports.finding import DIVERGED, Finding
-from ..reports.heading import Heading
-from ..reports.report import Report
-from ..reports.verdict import Evidence
 from .folder import RunFolder
+from .reports.finding import DIVERGED, Finding
+from .reports.heading import Heading
+from .reports.report import Report
+from .reports.verdict import Evidence
 
 __all__ = ["gather"]
 

@@ -29,7 +29,7 @@ class Holds:
 
 @dataclass(frozen=True, kw_only=True)
 class Model(OptionTable):
-    """One predicted limit, as data: `implicit_bias.run_model` runs it.
+    """One predicted limit, as data: `implicit_bias.models.run_model` runs it.
 
     Attributes
     ----------

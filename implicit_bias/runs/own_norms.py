@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._solve import Certificate
-from ..limits.multiclass import MarginLimit
-from ..limits.optimiser_norms import InducedNorm, coefficient_program, solve_in_norm
+from .._support.solve import Certificate
+from ..limits.exact.multiclass import MarginLimit
+from ..limits.exact.optimiser_norms import InducedNorm, coefficient_program, solve_in_norm
 from ..measures.own_norm import OwnNorm
 from ..quantities.said import Table
 from ..quantities.table import lines
-from ..reports.finding import Finding
 from ..training.catalogue import get_trainer
 from .parts import JointParts, Parts
+from .reports.finding import Finding
 from .setup import SampleSetup
 
 if TYPE_CHECKING:

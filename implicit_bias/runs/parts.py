@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._solve import (
+from .._support.solve import (
     MaxMarginProgram,
     Norm,
     NormName,
@@ -15,13 +15,13 @@ from .._solve import (
     norm_expression,
 )
 from ..data.sample import Sample
-from ..limits.architecture import Architecture
-from ..limits.class_norms import InducedOfClasses
+from ..limits.exact.architecture import Architecture
+from ..limits.exact.class_norms import InducedOfClasses
+from ..limits.exact.joint_margin import JointMargin
+from ..limits.exact.multiclass import MulticlassLimit, solve_multiclass_svm
+from ..limits.exact.normed import NormedFormulation
 from ..limits.formulation import Formulation, Solving, solve_program
-from ..limits.joint_margin import JointMargin
 from ..limits.limit import Limit
-from ..limits.multiclass import MulticlassLimit, solve_multiclass_svm
-from ..limits.normed import NormedFormulation
 from ..training.catalogue import get_trainer
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .._files import harmless
+from .._support.files import harmless
 
 __all__ = ["Lines", "Progress", "ProgressCallback", "bar", "progress_of"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._solve import Status
+from .._support.solve import Status
 from ..measures.extrapolation import (
     Extrapolation,
     extrapolate,
@@ -17,10 +17,10 @@ from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
 from ..quantities.formatting import DASH
 from ..quantities.said import Table
 from ..quantities.table import lines
-from ..reports.finding import Finding
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
-from .label_agreement import AgreementAhead
+from .classes.label_agreement import AgreementAhead
+from .reports.finding import Finding
 
 __all__ = ["FOLLOWS", "farther_in_words", "heading_finding", "prospects"]
 

@@ -8,14 +8,14 @@ from functools import cached_property
 from pkgutil import resolve_name
 from typing import Any
 
-from .._solve import MaxMarginProgram, NormName
-from ..limits.multiclass import MarginLimit
-from ..reports.finding import Finding
-from ..reports.findings import gating_file, solved, usable
-from .decayed import decayed_run, decays
-from .joint import gated
+from .._support.solve import MaxMarginProgram, NormName
+from ..limits.exact.multiclass import MarginLimit
+from .classes.joint import gated
+from .decay.decayed import decayed_run, decays
 from .parts import Induced, JointParts, Parts, joint_parts, n_outputs
 from .programs import StatedProgram, stated
+from .reports.finding import Finding
+from .reports.findings import gating_file, solved, usable
 from .setup import SampleSetup, Setup, data_record, prepare
 from .stages import Found, Run, Stage, later
 

@@ -10,19 +10,19 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._version import __version__
-from .._words import LossName
+from .._support.version import __version__
+from .._support.words import LossName
 from ..data.dataset import Dataset
 from ..data.labelled import ClassDataset
 from ..data.sample import Sample
 from ..options.fields import Options
 from ..options.resolve import each_trainer
 from ..quantities.assumptions import Assumption
-from ..reports.heading import Heading
 from ..training.settings import Phases, TrainingSettings
 from .folder import RunFolder
 from .model import Model
 from .progress import Progress
+from .reports.heading import Heading
 from .seeds import Seeds
 from .user_data import UserData, gates_of, load_chosen
 

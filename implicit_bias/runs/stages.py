@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar, cast
 
-from ..reports.finding import Finding
-from ..reports.heading import Heading
-from ..reports.report import Report
 from .gathering import gather
 from .programs import RunPrograms, StatedProgram
+from .reports.finding import Finding
+from .reports.heading import Heading
+from .reports.report import Report
 from .setup import Setup
 
 __all__ = ["Found", "Run", "Stage", "later", "run_stages", "state_programs"]

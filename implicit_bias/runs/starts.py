@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..equivalence.groups import NetworkGroups, group_networks
-from ..equivalence.weights import ReLUWeights
+from ..measures.equivalence.groups import NetworkGroups, group_networks
+from ..measures.equivalence.weights import ReLUWeights
 from ..quantities.formatting import DASH, number
 from ..quantities.said import Table, Writer
-from ..reports.finding import Finding
-from ..reports.writers import write_frame, write_weights
 from ..training.loop import Observer
 from ..training.trajectory import Trajectory
-from .fit import STATE, fit
+from .decay.fit import STATE, fit
+from .reports.finding import Finding
+from .reports.writers import write_frame, write_weights
 from .setup import SampleSetup
 
 if TYPE_CHECKING:

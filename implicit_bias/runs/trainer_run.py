@@ -6,33 +6,33 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._words import WeightNorm
-from ..drawing.figures import Row
-from ..drawing.map_rows import gating_lines, map_row, plane_snapshots
-from ..drawing.runs import PREDICTED, run_panels
-from ..drawing.trainers import label_trainer, trainer_panels
+from .._support.words import WeightNorm
+from ..limits.exact.multiclass import MarginLimit
 from ..limits.limit import Limit
-from ..limits.multiclass import MarginLimit
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
 from ..measures.own_norm import OwnNorm
+from ..networks.losses.margins import n_margins
 from ..options.resolve import SCHEDULE
 from ..quantities.table import TABLE
-from ..reports.finding import Finding
-from ..reports.findings import compared, evidence, separable_assumptions
-from ..reports.side_by_side import side_by_side
-from ..reports.trained import Trained
-from ..training.margins import n_margins
 from ..training.network_snapshots import NetworkSnapshots
 from ..training.trainers import check_trainer
 from ..training.trajectory import Trajectory
-from .fit import STATE, fit
-from .joint import joint_labels
-from .label_agreement import AgreementAhead, agreement_ahead
+from .classes.joint import joint_labels
+from .classes.label_agreement import AgreementAhead, agreement_ahead
+from .decay.fit import STATE, fit
+from .drawing.figures import Row
+from .drawing.map_rows import gating_lines, map_row, plane_snapshots
+from .drawing.runs import PREDICTED, run_panels
+from .drawing.trainers import label_trainer, trainer_panels
 from .own_norms import norms_finding, own_norms
 from .parts import JointParts, Parts, n_outputs
 from .prospects import FOLLOWS, farther_in_words, prospects
+from .reports.finding import Finding
+from .reports.findings import compared, evidence, separable_assumptions
+from .reports.side_by_side import side_by_side
+from .reports.trained import Trained
 from .separable import SeparableSetup
 from .setup import SampleSetup
 from .stages import Found

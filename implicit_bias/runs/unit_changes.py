@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..data.sample import Sample
-from ..drawing.unit_growth import plot_unit_growth
 from ..limits.limit import Limit
 from ..measures.clocks import PACED, Clock, ConstantClock, clock_of, pace_of
 from ..measures.growth_law import Arrival, UnitChange, UnitGrowth
@@ -18,9 +17,10 @@ from ..measures.unit_growth import unit_growth
 from ..networks.protocols import HasDualNorms, Homogeneous
 from ..quantities.formatting import power_of_ten, rounded, share
 from ..quantities.said import Table
-from ..reports.finding import Finding
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
+from .drawing.unit_growth import plot_unit_growth
+from .reports.finding import Finding
 
 if TYPE_CHECKING:
     import torch

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import to_numpy
+from .._support.solve import to_numpy
 from ..data.catalogue import check_classes, load_class_data, load_data
 from ..data.dataset import Dataset, digest, frozen
 from ..data.labelled import ClassDataset

@@ -1,7 +1,7 @@
 """Names of `implicit_bias.sweeps`, with the modules that they are loaded from."""
 
 from ..options.choices import GridOptions as GridOptions
-from ..reports.row import row_schema as row_schema
+from ..runs.reports.row import row_schema as row_schema
 from .engines import Engine as Engine
 from .grids import Grid as Grid
 from .grids import drawn as drawn

@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .._extras import naming_extras
+from .._support.extras import naming_extras
 from ..data.names import files_of, is_file
-from ..limits.linear import solve_linear_svm
+from ..limits.exact.linear import solve_linear_svm
 from ..models import MODELS
+from ..models.run_model import USER_DATA, parted, resolve, run_setup
 from ..options.resolve import takers
 from ..options.values import kinds, no_such_option, not_one_of
-from ..run_model import USER_DATA, parted, resolve, run_setup
 from ..runs.folder import RunFolder
 from ..runs.setup import Setup
 from ..runs.user_data import OF_DATA, OF_GATING, USERS_OWN

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._words import EngineName, words
-from ..exits import (
+from .._support.words import EngineName, words
+from ..models import MODELS
+from ..options.command_line import MODEL, Choice, ModelCommand
+from ..options.fields import flag
+from ..options.values import Kind, kinds
+from ..runs.exits import (
     INTERRUPTED,
     failures_reported,
     say,
     terminated_like_interrupted,
 )
-from ..models import MODELS
-from ..options.command_line import MODEL, Choice, ModelCommand
-from ..options.fields import flag
-from ..options.values import Kind, kinds
 from ..runs.progress import Lines, Progress, bar
 
 if TYPE_CHECKING:

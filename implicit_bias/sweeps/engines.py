@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from .._doors import door, parameters
-from .._extras import naming_extras, require
-from .._kinds import anything, count
-from .._words import EngineName
+from .._support.doors import door, parameters
+from .._support.extras import naming_extras, require
+from .._support.kinds import anything, count
+from .._support.words import EngineName
 from ..options.values import not_one_of
 from .cells import Cell
 from .on_dask import check_dask, run_on_dask

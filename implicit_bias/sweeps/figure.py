@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..drawing.figures import compose, legend_above, panel_rows
+from ..runs.drawing.figures import compose, legend_above, panel_rows
 from .table import Group
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._doors import door, result
-from .._kinds import count
+from .._support.doors import door, result
+from .._support.kinds import count
 from ..options.values import Kind
 
 __all__ = ["Grid", "as_grid", "choices_of", "drawn", "entries_of", "product", "zipped"]

@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._files import from_json, write_atomically
+from .._support.files import from_json, write_atomically
 from ..options.values import not_one_of
-from ..reports.files import REPORT
-from ..reports.loading import load
-from ..reports.report import Report
-from ..reports.row import COLUMNS
+from ..runs.reports.files import REPORT
+from ..runs.reports.loading import load
+from ..runs.reports.report import Report
+from ..runs.reports.row import COLUMNS
 
 __all__ = ["KEPT", "Rule", "as_rules", "keep", "lacks", "named", "load_report"]
 

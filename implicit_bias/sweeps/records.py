@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .._files import from_json
+from .._support.files import from_json
 
 __all__ = [
     "TIME_LIMIT",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._extras import naming_extras
-from ..reports.row import Column, row_schema
+from .._support.extras import naming_extras
+from ..runs.reports.row import Column, row_schema
 from .records import Record
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._extras import require
-from .._files import check_writable
-from .._pictures import write_figure
-from ..exits import PICTURES, ending, failures_reported, print_notices, rendered, say, width
+from .._support.extras import require
+from .._support.files import check_writable
+from .._support.pictures import write_figure
 from ..options.fields import flag
+from ..runs.exits import PICTURES, ending, failures_reported, print_notices, rendered, say, width
 from .commands import named_values
 
 if TYPE_CHECKING:
-    from ..reports.report import Report
+    from ..runs.reports.report import Report
 
 __all__ = ["show"]
 
@@ -60,7 +60,7 @@ def show(
         if plot is not None:
             require("matplotlib")
             check_writable(plot, folder=False)
-        from ..reports.loading import is_run
+        from ..runs.reports.loading import is_run
 
         choices = {"where": where, "by": by, "columns": columns, "each": each}
         if is_run(folder):
@@ -72,7 +72,7 @@ def show(
 def _show_run(
     folder: Path, choices: Mapping[str, Any], plot: Path | None, *, details: bool
 ) -> None:
-    from ..reports.loading import load
+    from ..runs.reports.loading import load
 
     for name, value in choices.items():
         if value:
@@ -93,7 +93,7 @@ def _show_run(
 
 def _prove(report: Report) -> None:
     """Say what the data of a run prove of its limits; refuse a report that claims more."""
-    from ..proving import NotProvable, proved_again
+    from ..models.proving import NotProvable, proved_again
 
     try:
         proved = proved_again(report)
@@ -114,7 +114,7 @@ def _show_sweep(
     each: bool,
     plot: Path | None,
 ) -> None:
-    from ..reports.text import render_table
+    from ..runs.reports.text import render_table
     from .table import (
         averaged_over,
         failures_of,

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._extras import naming_extras, require
-from .._files import check_writable, clear_unfinished, write_atomically
+from .._support.extras import naming_extras, require
+from .._support.files import check_writable, clear_unfinished, write_atomically
 from .records import Follower, Outcome, Record, read_records, record_files, writer_of
 from .rows import CELL_COLUMNS, columns, conformed, in_order, newest, sweep_schema, tabled
 

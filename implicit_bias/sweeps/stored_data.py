@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files import write_atomically
-from .._solve import to_numpy
+from .._support.files import write_atomically
+from .._support.solve import to_numpy
 from ..data.dataset import Dataset, digest
 from ..data.labelled import ClassDataset
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from .._doors import door, parameters, result
-from .._extras import naming_extras, require
-from .._kinds import anything, check_of, count
-from .._shown import Shown
-from .._words import EngineName
+from .._support.doors import door, parameters, result
+from .._support.extras import naming_extras, require
+from .._support.kinds import anything, check_of, count
+from .._support.shown import Shown
+from .._support.words import EngineName
 from ..options.choices import GridOptions, ModelName, RunOptions
 from ..runs.progress import Progress, ProgressCallback, progress_of
 from .cells import Cell, plan
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from ..reports.report import Report
+    from ..runs.reports.report import Report
 
 __all__ = ["Settings", "Sweep", "sweep", "sweeping"]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._doors import door
-from .._extras import naming_extras
+from .._support.doors import door
+from .._support.extras import naming_extras
 from ..options.values import nearest
 from ..quantities.said import Table
-from ..reports.files import RESULTS
-from ..reports.row import COLUMNS, OPTIONS
+from ..runs.reports.files import RESULTS
+from ..runs.reports.row import COLUMNS, OPTIONS
 from .rows import CELL_COLUMNS
 from .store import Store
 

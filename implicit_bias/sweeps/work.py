@@ -14,12 +14,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .._doors import parameters
-from .._kinds import anything, count, positive
-from .._version import __version__
-from ..reports.report import Report
-from ..reports.row import NAMES, make_row
-from ..run_model import parted, resolve, run
+from .._support.doors import parameters
+from .._support.kinds import anything, count, positive
+from .._support.version import __version__
+from ..models.run_model import parted, resolve, run
+from ..runs.reports.report import Report
+from ..runs.reports.row import NAMES, make_row
 from .cells import Cell
 from .ends import Ends, StepCallback
 from .kept import Rule, keep, named

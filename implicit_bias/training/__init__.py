@@ -3,6 +3,6 @@
 It knows no formulation: with a prediction it shares data and gating, nothing else.
 """
 
-from .._lazy import lazy_names
+from .._support.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

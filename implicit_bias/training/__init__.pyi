@@ -1,5 +1,13 @@
 """Names of `implicit_bias.training`, with the modules that they are loaded from."""
 
+from ..networks.losses.objectives import OBJECTIVES as OBJECTIVES
+from ..networks.losses.objectives import get_logarithm as get_logarithm
+from ..networks.losses.objectives import get_loss as get_loss
+from ..networks.losses.objectives import log_mean_loss as log_mean_loss
+from ..networks.losses.objectives import log_mean_loss_gradient as log_mean_loss_gradient
+from ..networks.losses.objectives import mean_loss_gradient as mean_loss_gradient
+from ..networks.placed_data import GatedData as GatedData
+from ..networks.placed_data import place_data as place_data
 from .annealed_lbfgs import AnnealedLBFGS as AnnealedLBFGS
 from .catalogue import LOSSES as LOSSES
 from .catalogue import MARGIN_LOSSES as MARGIN_LOSSES
@@ -7,8 +15,6 @@ from .catalogue import TRAINERS as TRAINERS
 from .catalogue import losses_of as losses_of
 from .cooling_schedule import Convergence as Convergence
 from .cooling_schedule import growth_factors as growth_factors
-from .data import GatedData as GatedData
-from .data import place_data as place_data
 from .dual_acceleration import DualAcceleration as DualAcceleration
 from .lbfgs import MEMORY as MEMORY
 from .lbfgs import empty_lbfgs_memory as empty_lbfgs_memory
@@ -22,12 +28,6 @@ from .network_snapshots import NetworkSnapshots as NetworkSnapshots
 from .network_snapshots import logarithmic_steps as logarithmic_steps
 from .network_stack import SingleNetwork as SingleNetwork
 from .network_stack import StackedNetworks as StackedNetworks
-from .objectives import OBJECTIVES as OBJECTIVES
-from .objectives import get_logarithm as get_logarithm
-from .objectives import get_loss as get_loss
-from .objectives import log_mean_loss as log_mean_loss
-from .objectives import log_mean_loss_gradient as log_mean_loss_gradient
-from .objectives import mean_loss_gradient as mean_loss_gradient
 from .restarts import perturbed_best as perturbed_best
 from .restarts import record_best as record_best
 from .restarts import restart_state as restart_state

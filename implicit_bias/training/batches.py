@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .data import GatedData
+from ..networks.placed_data import GatedData
 
 __all__ = ["Batches"]
 

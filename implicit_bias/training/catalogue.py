@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .._words import DecayName, LossName, MarginLoss, WeightNorm, words
+from .._support.words import DecayName, LossName, MarginLoss, WeightNorm, words
 
 __all__ = [
     "LOSSES",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from ..networks.placed_data import GatedData
 from ..networks.protocols import sample_of_other_degree
-from .data import GatedData
 from .network_stack import NetworkStack
 
 __all__ = ["ClosureNetwork"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..networks.losses.margins import n_margins, score_gradient
+from ..networks.placed_data import GatedData
 from .batched import dot, per_network
-from .data import GatedData
-from .margins import n_margins, score_gradient
 from .network_stack import NetworkStack, Rate
 from .stepper import log_loss_gradient
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from ..networks.losses.objectives import log_mean_loss_gradient, mean_loss_gradient
+from ..networks.placed_data import GatedData
 from .batched import per_network
 from .catalogue import get_trainer
-from .data import GatedData
 from .decay import shrink
 from .network_stack import NetworkStack, Rate
-from .objectives import log_mean_loss_gradient, mean_loss_gradient
 from .settings import TrainingSettings
 
 __all__ = ["GradientDescent"]

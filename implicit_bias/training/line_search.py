@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from ..networks.placed_data import GatedData
 from .batched import assign, dot, per_network
-from .data import GatedData
 from .network_stack import NetworkStack, Rate
 from .stepper import log_loss, log_loss_gradient
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
-from .._doors import door
-from .._kinds import anything
-from .._words import LossName
+from .._support.doors import door
+from .._support.kinds import anything
+from .._support.words import LossName
 from ..networks.adapted import compiled_with_gates, with_gates
-from .data import Inputs, place_data
+from ..networks.placed_data import Inputs, place_data
 from .interrupts import deferred_interrupts
 from .network_stack import SingleNetwork, StackedNetworks, stacked_schedule
 from .settings import TrainingSettings

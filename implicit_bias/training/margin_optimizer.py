@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from .._doors import door
-from .._kinds import anything, whole_number
-from .._words import MarginLoss, TrainerName
+from .._support.doors import door
+from .._support.kinds import anything, whole_number
+from .._support.words import MarginLoss, TrainerName
 from .catalogue import get_trainer
 from .closure_network import ClosureNetwork
 from .run_file import digest_of

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from ..networks.adapted import plain
-from .data import GatedData, trained_weights
+from ..networks.placed_data import GatedData, trained_weights
 from .settings import TrainingSettings
 
 __all__ = ["NetworkStack", "Rate", "SingleNetwork", "StackedNetworks", "stacked_schedule"]

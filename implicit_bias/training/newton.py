@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.func import functional_call, grad, hessian
 
 from ..networks.adapted import plain
-from .data import GatedData
+from ..networks.losses.objectives import get_loss
+from ..networks.placed_data import GatedData
 from .network_stack import NetworkStack, Rate
-from .objectives import get_loss
 
 __all__ = ["Newton"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .._doors import door
-from .._kinds import whole_number
-from .._words import MarginLoss
+from .._support.doors import door
+from .._support.kinds import whole_number
+from .._support.words import MarginLoss
 from .margin_optimizer import MarginOptimizer
 
 __all__ = ["Annealed", "Dual", "GradientDescent", "Momentum", "Normalised"]

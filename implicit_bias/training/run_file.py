@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._files import check_writable
-from .._saved import RUN, read_saved, write_saved
-from .data import GatedData
+from .._support.files import check_writable
+from .._support.saved import RUN, read_saved, write_saved
+from ..networks.placed_data import GatedData
 from .settings import TrainingSettings
 
 __all__ = ["RunFile", "RunState", "digest_of"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from .._doors import door
-from .._kinds import is_a, whole_number
-from .._words import DecayName, LossName, TrainerName, check_word
+from .._support.doors import door
+from .._support.kinds import is_a, whole_number
+from .._support.words import DecayName, LossName, TrainerName, check_word
 from .catalogue import Trainer, check_loss, get_trainer
 
 if TYPE_CHECKING:

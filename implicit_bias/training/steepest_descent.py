@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._solve import Norm, NormName
+from .._support.solve import Norm, NormName
+from ..networks.losses.margins import are_classes, n_margins, score_gradient
+from ..networks.losses.objectives import smoothed_loss
+from ..networks.placed_data import GatedData
 from .batched import per_network
 from .catalogue import get_trainer
-from .data import GatedData
 from .decay import shrink
-from .margins import are_classes, n_margins, score_gradient
 from .network_stack import NetworkStack, Rate
-from .objectives import smoothed_loss
 from .settings import TrainingSettings
 from .steepest_steps import as_matrices, dual_norms, newton_schulz, norms_of, steepest
 from .stepper import log_loss_gradient

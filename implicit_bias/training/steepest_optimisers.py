@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .._doors import door
-from .._kinds import anything, whole_number
-from .._solve import Norm, NormName
-from .._words import MarginLoss, check_word
+from .._support.doors import door
+from .._support.kinds import anything, whole_number
+from .._support.solve import Norm, NormName
+from .._support.words import MarginLoss, check_word
 from .closure_network import ClosureNetwork
 from .margin_optimizer import MarginOptimizer
 from .settings import check_momentum

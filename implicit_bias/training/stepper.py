@@ -6,10 +6,10 @@ from typing import Protocol
 
 from torch import Tensor
 
-from .data import GatedData
-from .margins import loss_margins
+from ..networks.losses.margins import loss_margins
+from ..networks.losses.objectives import log_mean_loss, log_mean_loss_gradient
+from ..networks.placed_data import GatedData
 from .network_stack import NetworkStack, Rate
-from .objectives import log_mean_loss, log_mean_loss_gradient
 
 __all__ = ["Stepper", "log_loss", "log_loss_gradient"]
 

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..networks.losses.margins import n_margins
+from ..networks.placed_data import GatedData
 from .batches import Batches
-from .data import GatedData
-from .margins import n_margins
 from .network_stack import NetworkStack, Rate
 from .run_file import RunFile, RunState
 from .settings import TrainingSettings

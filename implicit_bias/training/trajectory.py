@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door, result
-from .._extras import naming_extras
-from .._files import write_atomically
-from .._pictures import draw
-from .._saved import Kind, filled, read_saved, write_saved
-from .._shown import html_table
+from .._support.doors import door, result
+from .._support.extras import naming_extras
+from .._support.files import write_atomically
+from .._support.pictures import draw
+from .._support.saved import Kind, filled, read_saved, write_saved
+from .._support.shown import html_table
 from ..quantities.said import Said, Writer
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Trajectory(Said):
         MissingExtra
             If matplotlib is not installed.
         """
-        return draw("drawing.results:plot_quantity", self, quantity, ax=ax)
+        return draw("runs.drawing.results:plot_quantity", self, quantity, ax=ax)
 
     @door()
     def save(self, path: str | os.PathLike[str]) -> None:

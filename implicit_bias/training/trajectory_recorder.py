@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..networks.adapted import plain
+from ..networks.losses.margins import least_margins, loss_margins
+from ..networks.losses.objectives import get_loss, log_mean_loss
+from ..networks.placed_data import GatedData, trained_weights
 from ..networks.protocols import HasUnitNorms, check_scores
-from .data import GatedData, trained_weights
-from .margins import least_margins, loss_margins
-from .objectives import get_loss, log_mean_loss
 from .trajectory import Trajectory
 
 __all__ = ["Observer", "TrajectoryRecorder"]

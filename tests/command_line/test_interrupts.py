@@ -48,7 +48,7 @@ def ended(process: subprocess.Popen[str], said: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize(
     ("module", "times"),
-    [("implicit_bias._interrupts", 1), ("click", 2), ("numpy", 1), ("torch.nn", 2)],
+    [("implicit_bias._support.interrupts", 1), ("click", 2), ("numpy", 1), ("torch.nn", 2)],
 )
 def test_ctrl_c_while_a_command_starts_ends_it_in_a_word(module, times) -> None:
     process = started(*LONG, flags=("-X", "importtime"))

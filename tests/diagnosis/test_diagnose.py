@@ -14,8 +14,8 @@ from torch import nn
 
 import implicit_bias as ib
 from implicit_bias import Status
-from implicit_bias.diagnosis import THEORIES
-from implicit_bias.recognition import Form
+from implicit_bias.networks.recognition import Form
+from implicit_bias.runs.diagnosis import THEORIES
 from tests.own_modules import (
     Diagonal,
     HardGated,

@@ -3,8 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from implicit_bias.drawing import class_row, compose, plot_class_ratios, plot_label_confusion
 from implicit_bias.measures import Comparison, MulticlassComparison
+from implicit_bias.runs.drawing import class_row, compose, plot_class_ratios, plot_label_confusion
 
 UNITS = {"n_units": 1, "dead_units": (), "small_units": (), "dual_norms": ()}
 

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from implicit_bias import GLN, HyperplaneContexts, HyperplaneGates, ReLU, Sample, solve_gln_svm
 from implicit_bias.datasets import make_quadrants
-from implicit_bias.drawing import (
+from implicit_bias.models.relu import relu_lines
+from implicit_bias.runs.drawing import (
     DecisionMap,
     gating_lines,
     is_planar,
@@ -20,7 +21,6 @@ from implicit_bias.drawing import (
     plot_decision_map,
     plot_decision_maps,
 )
-from implicit_bias.models.relu import relu_lines
 from implicit_bias.training import NetworkSnapshots
 
 X = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -0.5], [-0.5, 1.0]])

@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from implicit_bias import Trajectory, run, solve_gln_svm
-from implicit_bias.drawing import (
+from implicit_bias.limits import GLNLimit
+from implicit_bias.runs.drawing import (
     Row,
     compose,
     legend_above,
@@ -26,7 +27,6 @@ from implicit_bias.drawing import (
     plot_unit_norms,
     run_panels,
 )
-from implicit_bias.limits import GLNLimit
 
 STEPS = np.array([0.0, 1, 10, 100, 1000])
 MARGINS = np.array([-2.0, -0.5, 0.5, 2, 5])

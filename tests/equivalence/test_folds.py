@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from implicit_bias import Sample
-from implicit_bias.drawing import fold_row, plot_folds
 from implicit_bias.equivalence import ReLUWeights, fold_set, plane_of, transparent_at
+from implicit_bias.runs.drawing import fold_row, plot_folds
 
 # relu(relu(x_1) + relu(x_2) - 1): it bends where the sum is 1, and on x_1 = 0 or x_2 = 0 only
 # where the other one is above 1.
@@ -179,7 +179,7 @@ def test_the_plane_is_that_of_the_samples_or_of_their_principal_components() -> 
 def test_a_row_of_pictures_has_each_networks_bends_and_the_samples() -> None:
     from matplotlib.colors import rgb_to_hsv, to_rgb
 
-    from implicit_bias.drawing import compose
+    from implicit_bias.runs.drawing import compose
 
     X, y = np.array([[1.0, 0.2], [-0.5, 1.0], [0.3, -1.0]]), np.array([1.0, -1.0, -1.0])
     row = fold_row({"one": HIDDEN, "other": transparent_network(0)}, Sample(X, y, None))

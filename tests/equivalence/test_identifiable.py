@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from implicit_bias import equivalence
-from implicit_bias.drawing import plot_surface
 from implicit_bias.equivalence import affine_pieces, check_general
+from implicit_bias.runs.drawing import plot_surface
 from tests.commands import home
 from tests.equivalence.test_alignment import act, draw
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from experiments.defaults import THEOREMS, falls_short, row_of, rows_of
-from implicit_bias.reports import Verdict
+from implicit_bias.runs.reports import Verdict
 
 
 @pytest.mark.parametrize("model", ["linear", "deep-linear", "distillation", "shallow-gln"])

@@ -33,7 +33,7 @@ from implicit_bias.limits import (
     OrthosepLimit,
     ShallowGLNLimit,
 )
-from implicit_bias.reports import Kind, read_saved, write_saved
+from implicit_bias.runs.reports import Kind, read_saved, write_saved
 from tests.commands import full_disk
 
 RNG = np.random.default_rng(6)

@@ -75,7 +75,7 @@ PROVED = ("SOLVED", "GLOBAL_OPTIMUM")
 def public_solves() -> set[str]:
     """Names of all `solve_` functions of the public stubs."""
     root = Path(inspect.getfile(ib)).parent
-    stubs = [*root.glob("*.pyi"), root / "limits/__init__.pyi", root / "kernels/__init__.pyi"]
+    stubs = [*root.glob("*.pyi"), root / "limits/__init__.pyi", root / "kernels.pyi"]
     return {
         alias.name
         for stub in stubs

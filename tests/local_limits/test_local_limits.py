@@ -27,7 +27,7 @@ from implicit_bias import (
     train,
 )
 from implicit_bias.limits import same_limit
-from implicit_bias.local_limits import (
+from implicit_bias.limits.local import (
     Point,
     approaches,
     polish,

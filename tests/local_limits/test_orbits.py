@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from implicit_bias import Status, local_limit
-from implicit_bias.local_limits import limits_reached, lowest_curvature, same_limit
+from implicit_bias.limits.local import limits_reached, lowest_curvature, same_limit
 from implicit_bias.networks import FReLU
 
 # Two units with the same gate on both samples and different ones elsewhere: rotating what they

@@ -18,7 +18,13 @@ from implicit_bias.measures import (
     value_of,
 )
 from implicit_bias.networks import DGN, FReLU
-from implicit_bias.reports import LASSO, LOCAL, Finding, comparison_finding, strict_local_optimum
+from implicit_bias.runs.reports import (
+    LASSO,
+    LOCAL,
+    Finding,
+    comparison_finding,
+    strict_local_optimum,
+)
 
 # One sample of length 5 and one open unit: the least sum of unit norms at margin 1 is 1/5.
 ONE = Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))

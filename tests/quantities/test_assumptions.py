@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from implicit_bias.models import MODELS
-from implicit_bias.reports import Assumption
 from implicit_bias.runs import KNOWN, Premise
+from implicit_bias.runs.reports import Assumption
 
 SMALL = Premise(
     name="small", text="steps are small", said="{text}: {size:.1f}", known="measured",

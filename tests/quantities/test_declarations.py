@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from implicit_bias.quantities import MEASURED, TABLE, Measured, read_quantities
-from implicit_bias.reports import COLUMNS, OPTIONS
+from implicit_bias.runs.reports import COLUMNS, OPTIONS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = [ROOT / name for name in ("implicit_bias", "solvers")]

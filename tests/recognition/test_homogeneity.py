@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from implicit_bias import GLN, HyperplaneContexts
-from implicit_bias.recognition import measure_homogeneity, take_subject
+from implicit_bias.networks.recognition import measure_homogeneity, take_subject
 from tests.own_modules import (
     LogPeriodic,
     ResidualPerceptron,

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 import implicit_bias as ib
 from implicit_bias.equivalence import ReLUWeights, canonical_form
+from implicit_bias.limits.relu import network_units
 from implicit_bias.networks import BalancedReLU, DeepLinear, DeepReLU, FReLU, ResidualReLU
-from implicit_bias.recognition import Form, read_relu, recognise, take_subject
-from implicit_bias.relu_limits import network_units
+from implicit_bias.networks.recognition import Form, read_relu, recognise, take_subject
 
 D, H = 4, 3
 RNG = np.random.default_rng(0)

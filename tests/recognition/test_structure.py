@@ -9,7 +9,7 @@ from torch import nn
 
 from implicit_bias import DGN, FReLU, HyperplaneContexts, ShallowGLN
 from implicit_bias.networks import DLGN
-from implicit_bias.recognition import Form, InputDependence, recognise, take_subject
+from implicit_bias.networks.recognition import Form, InputDependence, recognise, take_subject
 from tests.own_modules import (
     Diagonal,
     HardGated,

@@ -31,9 +31,7 @@ from implicit_bias.limits import (
     relu_lower_bound,
     solve_relu_minnorm,
 )
-from implicit_bias.networks import DeepReLU
-from implicit_bias.programs import ReLUMargin
-from implicit_bias.relu_limits import (
+from implicit_bias.limits.relu import (
     GateNodes,
     ReLUProblem,
     SortedSide,
@@ -41,6 +39,8 @@ from implicit_bias.relu_limits import (
     sides,
     split_units,
 )
+from implicit_bias.networks import DeepReLU
+from implicit_bias.programs import ReLUMargin
 from tests.commands import home
 
 

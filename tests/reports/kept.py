@@ -5,7 +5,7 @@
 
 The first is for a `FORMAT` that has gone up, and for no other time: what has been committed is
 promised. The folders of earlier formats stay; they are refused in words. The second is for a class
-or function that has come into the table of `implicit_bias._names`.
+or function that has come into the table of `implicit_bias._support.names`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 import implicit_bias as ib
-from implicit_bias.reports import FORMAT, PROMISED, found
+from implicit_bias.runs.reports import FORMAT, PROMISED, found
 
 DATA = Path(__file__).parent / "data"
 NOW = DATA / f"format-{FORMAT}"

@@ -10,7 +10,7 @@ import torch
 from safetensors import safe_open
 
 import implicit_bias as ib
-from implicit_bias.reports import FORMAT
+from implicit_bias.runs.reports import FORMAT
 from tests.reports.kept import CORNERS, DATA, HELD_OUT, NOW, POINTS, PRODUCTS, RUNS, TARGETS
 
 # Of four corners labelled by their products, in the half-planes of the axes. With uniform

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 import implicit_bias as ib
 from implicit_bias import cli
-from implicit_bias.reports import (
+from implicit_bias.runs.reports import (
     FORMAT,
     Decoder,
     Encoder,

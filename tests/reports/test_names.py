@@ -21,7 +21,7 @@ import torch
 import implicit_bias as ib
 from implicit_bias.gates import Gating
 from implicit_bias.limits import Limit
-from implicit_bias.reports import (
+from implicit_bias.runs.reports import (
     PROMISED,
     WEIGHTS,
     Unreadable,
@@ -155,7 +155,7 @@ def test_functions_that_draw_are_promised_where_they_become_panels() -> None:
 
 def test_the_table_loads_nothing_of_what_it_names() -> None:
     program = (
-        "import sys, implicit_bias._names as n; n.name_of(dict); "
+        "import sys, implicit_bias._support.names as n; n.name_of(dict); "
         "print([name for name in sys.modules if name.split('.')[0] in "
         "('torch', 'numpy', 'solvers', 'matplotlib') or name.startswith('implicit_bias.models')])"
     )

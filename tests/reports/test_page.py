@@ -14,9 +14,9 @@ import pytest
 
 from implicit_bias import Status, __version__
 from implicit_bias import run as run_model
-from implicit_bias.drawing import Row
 from implicit_bias.models import MODELS
-from implicit_bias.reports import (
+from implicit_bias.runs.drawing import Row
+from implicit_bias.runs.reports import (
     Assumption,
     Evidence,
     Finding,

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from implicit_bias import Status
-from implicit_bias.reports import (
+from implicit_bias.runs import gather
+from implicit_bias.runs.reports import (
     Assumption,
     Finding,
     Heading,
@@ -18,7 +19,6 @@ from implicit_bias.reports import (
     Table,
     render_text,
 )
-from implicit_bias.runs import gather
 
 ROWS = (("a", "1.5"), ("a long label", "2"), ("", "three"))
 HEADING = Heading("toy", "everything tends to 1", "min x", "ten points, seed 3", "a toy", {"x": 1})

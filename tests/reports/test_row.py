@@ -14,7 +14,7 @@ import pytest
 
 import implicit_bias as ib
 from implicit_bias.models import MODELS
-from implicit_bias.reports import COLUMNS, READ, make_row
+from implicit_bias.runs.reports import COLUMNS, READ, make_row
 from tests.commands import small_runs
 
 TINY = small_runs(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import implicit_bias as ib
-from implicit_bias.reports import (
+from implicit_bias.runs.reports import (
     LINES,
     WIDTH,
     Assumption,

@@ -19,7 +19,8 @@ from safetensors.torch import save_file
 
 import implicit_bias as ib
 from implicit_bias import cli
-from implicit_bias.reports import (
+from implicit_bias.runs import Progress
+from implicit_bias.runs.reports import (
     FORMAT,
     KIND,
     Decoder,
@@ -29,7 +30,6 @@ from implicit_bias.reports import (
     read_saved,
     write_saved,
 )
-from implicit_bias.runs import Progress
 from tests.commands import home
 from tests.reports.kept import CORNERS, NOW
 

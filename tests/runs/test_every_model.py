@@ -11,7 +11,7 @@ import pytest
 import implicit_bias as ib
 from implicit_bias.models import MODELS
 from implicit_bias.options import ClassOptions
-from implicit_bias.reports import LINES, WIDTH, WORDS
+from implicit_bias.runs.reports import LINES, WIDTH, WORDS
 from tests.commands import DONE, small_runs, typed
 from tests.commands import run as run_command
 

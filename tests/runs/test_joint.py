@@ -12,8 +12,8 @@ from matplotlib import pyplot as plt
 from numpy.typing import NDArray
 
 import implicit_bias as ib
-from implicit_bias.drawing import plot_pair_margins
 from implicit_bias.limits import MulticlassLimit, solve_multiclass_svm
+from implicit_bias.runs.drawing import plot_pair_margins
 from tests.commands import run
 
 K, N, D = 3, 24, 9

@@ -10,7 +10,7 @@ import torch
 import implicit_bias as ib
 from implicit_bias import cli
 from implicit_bias.models import MODELS
-from implicit_bias.run_model import resolve
+from implicit_bias.models.run_model import resolve
 from tests.commands import entry_point, home, run
 
 D = 65  # inputs of the digits, the constant among them

@@ -12,10 +12,10 @@ import pytest
 import implicit_bias as ib
 import typed_models
 from implicit_bias.models import MODELS
+from implicit_bias.models.run_model import USER_DATA
 from implicit_bias.options import Choices, ModelName, RunOptions, flag, kinds
-from implicit_bias.reports import render_html
-from implicit_bias.run_model import USER_DATA
 from implicit_bias.runs import Seeds, training_settings
+from implicit_bias.runs.reports import render_html
 from implicit_bias.training import TRAINERS, losses_of
 from tests.commands import full_disk, results, without_times
 from tests.commands import run as run_command

@@ -14,10 +14,10 @@ import torch
 from matplotlib.figure import Figure
 
 from implicit_bias import FReLU, Sample, TrainingSettings, kkt_distance, solve_frelu_svm, train
-from implicit_bias.drawing import Row, compose, plot_unit_growth
 from implicit_bias.quantities import power_of_ten, rounded
-from implicit_bias.reports import Finding
 from implicit_bias.runs import slow_units_finding
+from implicit_bias.runs.drawing import Row, compose, plot_unit_growth
+from implicit_bias.runs.reports import Finding
 
 # y x = (1, +-2.4), unit 1 open on the first sample alone: its dual norm is half of 2.6.
 SAMPLE = Sample(

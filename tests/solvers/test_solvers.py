@@ -331,7 +331,7 @@ def test_settings_that_count_are_whole_numbers(setting: str, value: object) -> N
 
 def test_a_file_of_the_user_that_hides_the_solvers_is_named(tmp_path: Path) -> None:
     (tmp_path / "solvers.py").write_text("mine = True\n")
-    (tmp_path / "script.py").write_text("import implicit_bias._solve\n")
+    (tmp_path / "script.py").write_text("import implicit_bias._support.solve\n")
     run = subprocess.run(
         [sys.executable, tmp_path / "script.py"],
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},

@@ -28,7 +28,7 @@ from implicit_bias import (
     train,
     train_many,
 )
-from implicit_bias.reports import RUN, read_saved, write_saved
+from implicit_bias.runs.reports import RUN, read_saved, write_saved
 from tests.commands import full_disk
 
 Array = NDArray[np.float64]

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ..._solve import SetSolution, exchange
+from ..._support.solve import SetSolution, exchange
 from .bordered import BorderedFactor, conjugate_gradients
 from .gram_products import GramProducts
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
+from ...networks.placed_data import GatedData
 from ...networks.protocols import HasGradientFactors
-from ...training.data import GatedData
 
 __all__ = ["MarginGradients", "combined_gradient", "flat", "gradient_gram", "margins", "slopes",
            "to_float64", "trained_factors"]  # fmt: skip

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...data.arrays import Floats
-from ...drawing.figures import Panel, legend_above
-from ...drawing.palette import BLACK, SERIES
-from ...drawing.runs import plot_growth, step_axis
-from ...kernels.regression import KernelRegression
-from ...limits.path_limit import PathLimit
-from ...local_limits.limit import LocalLimit
+from ...limits.exact.path_limit import PathLimit
+from ...limits.kernels.regression import KernelRegression
+from ...limits.local.limit import LocalLimit
 from ...quantities.table import TABLE
+from ...runs.drawing.figures import Panel, legend_above
+from ...runs.drawing.palette import BLACK, SERIES
+from ...runs.drawing.runs import plot_growth, step_axis
 from ...training.trajectory import Trajectory
 from .lazy_comparison import ScaleComparison
 from .rich_comparison import distances_along

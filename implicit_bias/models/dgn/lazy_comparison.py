@@ -10,9 +10,9 @@ import numpy as np
 
 from ...data.arrays import Floats
 from ...data.sample import Sample
-from ...kernels.regression import KernelRegression, kernel_regression
-from ...kernels.tangent import empirical_ntk
-from ...limits.linear import HardMarginSVM
+from ...limits.exact.linear import HardMarginSVM
+from ...limits.kernels.regression import KernelRegression, kernel_regression
+from ...limits.kernels.tangent import empirical_ntk
 from ...measures.bounded_value import flat_weights, value_of
 from ...measures.scalars import cosine, scores
 from ...quantities.formatting import DASH, number

@@ -11,19 +11,19 @@ import numpy as np
 
 from ...data.arrays import Floats
 from ...data.sample import Sample
-from ...kernels.margin import KernelLimit, KernelSVM, solve_kernel_svm
-from ...kernels.regression import KernelLeastSquares, KernelRegression, kernel_regression
-from ...kernels.tangent import empirical_ntk
+from ...limits.kernels.margin import KernelLimit, KernelSVM, solve_kernel_svm
+from ...limits.kernels.regression import KernelLeastSquares, KernelRegression, kernel_regression
+from ...limits.kernels.tangent import empirical_ntk
 from ...networks.linearised import ScaledNetwork
 from ...quantities.said import Side
-from ...reports.finding import Finding
-from ...reports.telling import Several
-from ...reports.trained import Trained, shortfall
-from ...reports.verdict import Evidence
-from ...reports.views import Views
-from ...reports.writers import write_arrays, write_frame, write_weights
-from ...runs.fit import fit
+from ...runs.decay.fit import fit
 from ...runs.programs import StatedProgram, stated
+from ...runs.reports.finding import Finding
+from ...runs.reports.telling import Several
+from ...runs.reports.trained import Trained, shortfall
+from ...runs.reports.verdict import Evidence
+from ...runs.reports.views import Views
+from ...runs.reports.writers import write_arrays, write_frame, write_weights
 from ...runs.stages import Found, Stage
 from ...training.settings import TrainingSettings
 from .figure import lazy_departure, lazy_panels

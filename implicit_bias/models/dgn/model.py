@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..._words import InitName
+from ..._support.words import InitName
 from ...options.fields import (
     ImageOptions,
     SolverOptions,
@@ -135,14 +135,14 @@ MODELS = (
         refuses={"trainers": "its networks differ in their starts"},
         provable=False,
         holds=Holds(
-            limit="limits.path_limit:PathLimit",
-            network="networks.dgn:GatedStack",
+            limit="limits.exact.path_limit:PathLimit",
+            network="networks.gated.dgn:GatedStack",
             comparison="measures.bounded_value:BoundedComparison",
         ),
         holds_with={
             ("regime", "lazy"): Holds(
-                limit="kernels.regression:KernelRegression",
-                network="Mapping[str] networks.dgn:GatedStack",
+                limit="limits.kernels.regression:KernelRegression",
+                network="Mapping[str] networks.gated.dgn:GatedStack",
                 trajectory="Mapping[str] training.trajectory:Trajectory",
                 comparison="tuple models.dgn.lazy_comparison:ScaleComparison",
             )

@@ -13,12 +13,12 @@ from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
 from ...gates.layered import LinearGates, NetworkGates
 from ...gates.random_gates import RandomGates
-from ...kernels.tangent import empirical_ntk
-from ...networks.deep_gln import DeepGLN
-from ...networks.dgn import DGN
+from ...limits.kernels.tangent import empirical_ntk
+from ...networks.gated.deep_gln import DeepGLN
+from ...networks.gated.dgn import DGN
 from ...networks.relu import DeepReLU
 from ...options.fields import flag
-from ...runs.fit import fit
+from ...runs.decay.fit import fit
 from ...runs.setup import SampleSetup, start
 from ...runs.user_data import USERS_OWN, UserData, gates_of
 from .model import DGNOptions

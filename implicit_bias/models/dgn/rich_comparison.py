@@ -11,19 +11,19 @@ import numpy as np
 
 from ...data.arrays import Floats
 from ...data.sample import Sample
-from ...kernels.margin import solve_kernel_svm
-from ...kernels.overlap import neural_path_kernel
-from ...kernels.tangent import empirical_ntk
-from ...limits.path_limit import PathLimit
-from ...local_limits.limit import LocalLimit
-from ...local_limits.orbits import lowest_curvature
+from ...limits.exact.path_limit import PathLimit
+from ...limits.kernels.margin import solve_kernel_svm
+from ...limits.kernels.overlap import neural_path_kernel
+from ...limits.kernels.tangent import empirical_ntk
+from ...limits.local.limit import LocalLimit
+from ...limits.local.orbits import lowest_curvature
 from ...measures.bounded_value import BoundedValue, flat_weights, value_of
 from ...measures.classifiers import ClassifierComparison, compare_classifier
 from ...measures.kkt import kkt_distance
 from ...quantities.formatting import DASH, number
 from ...quantities.said import Table
 from ...quantities.table import TABLE
-from ...reports.bounds import LASSO, LOCAL
+from ...runs.reports.bounds import LASSO, LOCAL
 from ...runs.setup import SampleSetup
 from .parts import held_out_of, make_network, path_gates
 

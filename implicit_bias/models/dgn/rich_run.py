@@ -11,15 +11,16 @@ import numpy as np
 import torch
 
 from ...data.sample import Sample
+from ...limits.exact.path_lasso import PathLasso
+from ...limits.exact.path_limit import PathLimit
 from ...limits.formulation import solve_limit
-from ...limits.path_lasso import PathLasso
-from ...limits.path_limit import PathLimit
-from ...local_limits.limit import same_limit
-from ...local_limits.orbits import limits_reached
-from ...local_limits.search import local_limit
+from ...limits.local.limit import same_limit
+from ...limits.local.orbits import limits_reached
+from ...limits.local.search import local_limit
 from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
 from ...measures.scalars import error_rate, scores
-from ...reports.bounds import (
+from ...runs.programs import StatedProgram, stated
+from ...runs.reports.bounds import (
     BOUND,
     LASSO,
     bound_evidence,
@@ -29,11 +30,10 @@ from ...reports.bounds import (
     local_evidence,
     strict_local_optimum,
 )
-from ...reports.finding import Finding
-from ...reports.findings import loss_vanishes, usable
-from ...reports.trained import Trained, divergence, unseparated
-from ...reports.verdict import Evidence, decide
-from ...runs.programs import StatedProgram, stated
+from ...runs.reports.finding import Finding
+from ...runs.reports.findings import loss_vanishes, usable
+from ...runs.reports.trained import Trained, divergence, unseparated
+from ...runs.reports.verdict import Evidence, decide
 from ...runs.stages import Found, Stage
 from ...runs.starts import Start, start_files, train_starts
 from .figure import rich_panels

@@ -11,8 +11,8 @@ from dataclasses import replace
 from ...data.sample import Sample
 from ...measures.scalars import scores
 from ...quantities.assumptions import Assumption
-from ...reports.finding import Finding
-from ...reports.findings import gating_file
+from ...runs.reports.finding import Finding
+from ...runs.reports.findings import gating_file
 from ...runs.setup import Setup, data_record, prepare
 from ...runs.stages import Found, Run, Stage
 from ...training.trainers import check_trainer

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..._solve import potential_of, to_numpy
+from ..._support.solve import potential_of, to_numpy
 from ...data.arrays import Floats
 from ...data.sample import Sample
-from ...finite_limits.diagonal import DiagonalLimit, solve_diagonal
-from ...finite_limits.effective_start import EffectiveStart
+from ...limits.finite.diagonal import DiagonalLimit, solve_diagonal
+from ...limits.finite.effective_start import EffectiveStart
 from ...measures.scalars import agreement
 from ...networks.diagonal_linear import DiagonalLinear
 from ...quantities.measured import Measured, part, quantity

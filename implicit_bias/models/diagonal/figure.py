@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...drawing.palette import BLACK, BLUE, VERMILLION
-from ...drawing.runs import power_ticks, step_axis
 from ...quantities.table import TABLE
+from ...runs.drawing.palette import BLACK, BLUE, VERMILLION
+from ...runs.drawing.runs import power_ticks, step_axis
 from ...training.trajectory import Trajectory
 
 if TYPE_CHECKING:

@@ -88,7 +88,7 @@ MODELS = (
         },
         provable=False,
         holds=Holds(
-            limit="finite_limits.diagonal:DiagonalLimit",
+            limit="limits.finite.diagonal:DiagonalLimit",
             network="networks.diagonal_linear:DiagonalLinear",
             comparison="models.diagonal.comparison:DiagonalComparison",
         ),

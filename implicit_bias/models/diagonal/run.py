@@ -9,16 +9,16 @@ from typing import cast
 
 import numpy as np
 
-from ..._solve import Status
+from ..._support.solve import Status
 from ...data.arrays import Floats
 from ...data.dataset import Dataset
-from ...finite_limits.diagonal import DiagonalLimit, solve_diagonal
-from ...finite_limits.program import LeastPotential
+from ...limits.finite.diagonal import DiagonalLimit, solve_diagonal
+from ...limits.finite.program import LeastPotential
 from ...networks.drawn import balanced_diagonal
-from ...reports.finding import Finding
-from ...reports.report import Report
 from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
+from ...runs.reports.finding import Finding
+from ...runs.reports.report import Report
 from ...runs.setup import Setup, data_record, training_settings
 from ...runs.user_data import load_chosen
 from .setup import NAME, DiagonalSetup, of_margins, solved

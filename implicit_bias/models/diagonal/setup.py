@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._solve import Status
+from ..._support.solve import Status
 from ...data.arrays import Floats
 from ...data.dataset import Dataset
 from ...data.sample import Sample
-from ...finite_limits.diagonal import DiagonalLimit
-from ...finite_limits.program import LeastPotential
-from ...reports.finding import Finding
+from ...limits.finite.diagonal import DiagonalLimit
+from ...limits.finite.program import LeastPotential
+from ...runs.reports.finding import Finding
 from ...runs.setup import Setup
 from ...training.settings import TrainingSettings
 from .model import INTERPOLATES, SEPARATES

@@ -10,14 +10,14 @@ from functools import partial
 import numpy as np
 import torch
 
-from ...finite_limits.diagonal import DiagonalLimit, solve_diagonal
+from ...limits.finite.diagonal import DiagonalLimit, solve_diagonal
 from ...networks.diagonal_linear import DiagonalLinear
 from ...quantities.assumptions import Assumption
 from ...quantities.said import Side, Table
-from ...reports.finding import Finding
-from ...reports.trained import Trained, divergence
-from ...reports.verdict import WITHIN, Evidence
-from ...runs.fit import fit
+from ...runs.decay.fit import fit
+from ...runs.reports.finding import Finding
+from ...runs.reports.trained import Trained, divergence
+from ...runs.reports.verdict import WITHIN, Evidence
 from ...runs.setup import torch_dtype
 from .comparison import (
     DiagonalComparison,

@@ -1,5 +1,5 @@
 """Linear students of linear teachers on soft labels: limits, gradient flow and transfer risk."""
 
-from ..._lazy import lazy_names
+from ..._support.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from ..._doors import door
-from ..._solve import (
+from ..._support.doors import door
+from ..._support.solve import (
     Array,
     Status,
     require_finite,
@@ -22,7 +22,7 @@ from ..._solve import (
     require_tolerance,
     to_numpy,
 )
-from ..._words import SoftLoss
+from ..._support.words import SoftLoss
 from ...data.arrays import Floats
 from .limit import DistillationCertificate, DistillationLimit
 from .losses import centred, get_student_loss, mean_loss

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, softmax
 
-from ..._doors import door
-from ..._solve import require_positive
+from ..._support.doors import door
+from ..._support.solve import require_positive
 from ...data.arrays import Floats
 from ...data.dataset import Dataset, digest
 from ...data.labelled import ClassDataset

@@ -12,7 +12,7 @@ from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number, share
 from ...quantities.said import Table
 from ...quantities.table import lines
-from ...reports.finding import Finding
+from ...runs.reports.finding import Finding
 from .data import TransferTask
 from .figure import plot_bound, plot_learning, plot_tail
 from .limit import DistillationLimit

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...data.arrays import Floats
-from ...drawing.figures import legend_above
-from ...drawing.palette import BLUE, GREEN, GREY, VERMILLION
 from ...quantities.table import TABLE
+from ...runs.drawing.figures import legend_above
+from ...runs.drawing.palette import BLUE, GREEN, GREY, VERMILLION
 from .comparison import DistillationComparison, StudentCurves
 from .limit import DistillationLimit
 from .risk import AngleTail, LearningCurve, RiskBound

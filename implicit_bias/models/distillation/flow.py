@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from ..._doors import door
-from ..._solve import Array
-from ..._words import SoftLoss
+from ..._support.doors import door
+from ..._support.solve import Array
+from ..._support.words import SoftLoss
 from ...data.arrays import Floats
 from .closed_form import checked_student, orthogonal_part, sample_span
 from .losses import centred, get_student_loss

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..._solve import Status
+from ..._support.solve import Status
 from ...data.arrays import Floats
 from ...limits.predictors import LinearPredictor
 from ...limits.result import Result

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from ..._words import ClassesName
+from ..._support.words import ClassesName
 from ...options.fields import ScheduleOptions, SplitOptions, option
 from ...quantities.assumptions import Premise
 from ...quantities.papers import PHUONG

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from ..._doors import door
-from ..._solve import Array
+from ..._support.doors import door
+from ..._support.solve import Array
 from ...data.arrays import Floats
 from .closed_form import checked_student, sample_span
 from .losses import get_student_loss

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._doors import door, result
-from ..._solve import (
+from ..._support.doors import door, result
+from ..._support.solve import (
     require_columns,
     require_count,
     require_fraction,

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..._words import LossName
+from ..._support.words import LossName
 from ...data.catalogue import load_class_data
 from ...data.labelled import ClassDataset
-from ...data.pairs import load_pair
-from ...reports.finding import Finding
-from ...reports.report import Report
+from ...data.made.pairs import load_pair
 from ...runs.gathering import gather
+from ...runs.reports.finding import Finding
+from ...runs.reports.report import Report
 from ...runs.setup import Setup, training_settings
 from .closed_form import distillation_limit
 from .data import TransferTask, image_task, make_angle_task

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from ...data.sample import Sample
-from ...kernels.margin import solve_kernel_svm
-from ...kernels.overlap import neural_path_kernel
+from ...limits.kernels.margin import solve_kernel_svm
+from ...limits.kernels.overlap import neural_path_kernel
 from ...limits.limit import Limit
-from ...local_limits.depth3 import depth3_kernel
-from ...local_limits.limit import LocalLimit
+from ...limits.local.depth3 import depth3_kernel
+from ...limits.local.limit import LocalLimit
 from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
 from ...measures.classifiers import ClassifierComparison, compare_classifier
 from ...measures.scalars import error_rate, scores
-from ...networks.dgn import DGN
+from ...networks.gated.dgn import DGN
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number
 from ...quantities.measured import derived, part, quantity
 from ...quantities.premises import GATES, ONE_LAYER
-from ...reports.bounds import LOCAL, strict_local_optimum
+from ...runs.reports.bounds import LOCAL, strict_local_optimum
 from .depth3 import MOST_GATES, Depth3Interval, certify_depth3
 from .model import HEADING
 

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._doors import door
-from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
+from ..._support.doors import door
+from ..._support.solve import Array, GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
 from ...data.arrays import Floats
 from ...limits.formulation import real_data, solve_program
 from ...limits.result import ReadOnlyResult, proved

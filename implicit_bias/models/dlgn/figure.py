@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._solve import to_numpy
+from ..._support.solve import to_numpy
 from ...data.arrays import Floats
 from ...data.sample import Sample
-from ...drawing.decision_maps import DecisionMap, is_planar, plot_decision_maps
-from ...drawing.figures import Row, legend_above
-from ...drawing.map_rows import plane_lines
-from ...drawing.palette import BLUE, GREEN, NEGATIVE, POSITIVE, SERIES
 from ...gates.layered import LinearGates
-from ...kernels.overlap import path_overlap
+from ...limits.kernels.overlap import path_overlap
+from ...runs.drawing.decision_maps import DecisionMap, is_planar, plot_decision_maps
+from ...runs.drawing.figures import Row, legend_above
+from ...runs.drawing.map_rows import plane_lines
+from ...runs.drawing.palette import BLUE, GREEN, NEGATIVE, POSITIVE, SERIES
 from .regions import active_paths
 from .training import GateTraining
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from ..._doors import door
-from ..._solve import (
+from ..._support.doors import door
+from ..._support.solve import (
     Array,
     ArrayLike,
     DenseArray,
@@ -17,9 +17,9 @@ from ..._solve import (
     Solution,
     array_namespace,
 )
-from ..._words import Experts, check_word
+from ..._support.words import Experts, check_word
+from ...limits.exact.frelu import FReLULimit, SVMFReLU
 from ...limits.formulation import Formulation, Solving, solve_limit
-from ...limits.frelu import FReLULimit, SVMFReLU
 from ...limits.limit import Limit, UnitsLimit
 from ...limits.literal import constant, max_margin
 from ...limits.predictors import DecisionFunction, GateColumns, Predictor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._words import Experts, InitName
+from ..._support.words import Experts, InitName
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, option
 from ...quantities.assumptions import Premise
 from ...quantities.papers import LIPPL
@@ -78,7 +78,7 @@ MODELS = (
         provable=False,
         holds=Holds(
             limit="limits.limit:Limit",
-            network="networks.dgn:DGN",
+            network="networks.gated.dgn:DGN",
             comparison="models.dlgn.comparison:DLGNComparison",
         ),
     ),

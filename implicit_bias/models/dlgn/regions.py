@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._doors import door
-from ..._solve import Array, require_real, to_numpy
+from ..._support.doors import door
+from ..._support.solve import Array, require_real, to_numpy
 from ...data.arrays import Floats
 
 __all__ = ["active_paths", "closed_samples", "count_patterns", "most_patterns"]

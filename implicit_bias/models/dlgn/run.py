@@ -9,28 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._solve import Status, to_numpy
+from ..._support.solve import Status, to_numpy
 from ...data.arrays import Floats
 from ...data.sample import Sample
-from ...drawing.decision_maps import is_planar
-from ...drawing.runs import run_panels
 from ...gates.layered import LinearGates
+from ...limits.exact.frelu import SVMFReLU
+from ...limits.exact.path_lasso import PathLasso
+from ...limits.exact.path_limit import PathLimit
 from ...limits.formulation import Formulation, solve_limit
-from ...limits.frelu import SVMFReLU
 from ...limits.limit import Limit
-from ...limits.path_lasso import PathLasso
-from ...limits.path_limit import PathLimit
-from ...local_limits.limit import LocalLimit
+from ...limits.local.limit import LocalLimit
 from ...measures.bounded_value import BoundedValue
 from ...measures.distances import Distances
 from ...measures.kkt import kkt_distance
 from ...measures.scalars import scores
-from ...networks.dgn import DGN
-from ...networks.dlgn import DLGN
+from ...networks.gated.dgn import DGN
+from ...networks.gated.dlgn import DLGN
 from ...quantities.formatting import DASH
 from ...quantities.premises import MARGINS
 from ...quantities.said import Side, Table
-from ...reports.bounds import (
+from ...runs.decay.fit import fit
+from ...runs.drawing.decision_maps import is_planar
+from ...runs.drawing.runs import run_panels
+from ...runs.gathering import gather
+from ...runs.programs import RunPrograms, stated
+from ...runs.reports.bounds import (
     BOUND,
     bound_evidence,
     bound_finding,
@@ -38,19 +41,16 @@ from ...reports.bounds import (
     comparison_finding,
     local_evidence,
 )
-from ...reports.finding import Finding
-from ...reports.findings import (
+from ...runs.reports.finding import Finding
+from ...runs.reports.findings import (
     gating_file,
     loss_vanishes,
     solved,
     usable,
 )
-from ...reports.report import Report
-from ...reports.trained import Trained, divergence, unseparated
-from ...reports.verdict import Evidence, Verdict, decide
-from ...runs.fit import fit
-from ...runs.gathering import gather
-from ...runs.programs import RunPrograms, stated
+from ...runs.reports.report import Report
+from ...runs.reports.trained import Trained, divergence, unseparated
+from ...runs.reports.verdict import Evidence, Verdict, decide
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ..._pictures import draw
-from ..._solve import to_numpy
+from ..._support.pictures import draw
+from ..._support.solve import to_numpy
 from ...data.sample import Sample
 from ...gates.layered import LinearGates
 from ...measures.scalars import accuracy, scores
-from ...networks.dlgn import DLGN
+from ...networks.gated.dlgn import DLGN
+from ...networks.losses.objectives import log_mean_loss
 from ...quantities.formatting import loss_in_words
 from ...quantities.measured import Measured, derived, part, quantity
 from ...training.loop import Callback, train
-from ...training.objectives import log_mean_loss
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .regions import active_paths

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._pictures import draw
+from ..._support.pictures import draw
 from ...quantities.formatting import spread
 from ...quantities.measured import Measured, derived, part, quantity
 from ...training.settings import TrainingSettings

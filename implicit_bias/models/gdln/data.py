@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
-from ..._doors import door
-from ..._shown import Shown
-from ..._solve import require_count, require_positive
+from ..._support.doors import door
+from ..._support.shown import Shown
+from ..._support.solve import require_count, require_positive
 from ...data.dataset import digest
 
 __all__ = [

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...drawing.figures import STEPS, legend_above, legend_below
-from ...drawing.palette import BLACK, BLUE, VERMILLION
+from ...runs.drawing.figures import STEPS, legend_above, legend_below
+from ...runs.drawing.palette import BLACK, BLUE, VERMILLION
 from ...training.trajectory import Trajectory
 from .comparison import GDLNComparison, inverse_participation_ratio
 

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ..._doors import door
-from ..._kinds import any_number
-from ..._solve import (
+from ..._support.doors import door
+from ..._support.kinds import any_number
+from ..._support.solve import (
     Array,
     DenseArray,
     LeastSquaresProgram,

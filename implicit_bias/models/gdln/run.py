@@ -13,9 +13,9 @@ from ...networks.drawn import averaged_units
 from ...quantities.premises import GATES
 from ...quantities.said import Side, Table
 from ...quantities.table import lines
-from ...reports.finding import Finding
-from ...reports.views import Views
 from ...runs.programs import StatedProgram, stated
+from ...runs.reports.finding import Finding
+from ...runs.reports.views import Views
 from ...runs.setup import Setup, training_settings
 from ...runs.stages import Found, Run, Stage, later
 from ...training.settings import TrainingSettings

@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from ...drawing.figures import Row
 from ...networks.relu_mean import ReLUMean
 from ...quantities.said import Side
-from ...reports.finding import Finding
-from ...reports.verdict import Evidence
-from ...reports.views import Views
-from ...reports.writers import write_path
-from ...runs.fit import fit
+from ...runs.decay.fit import fit
+from ...runs.drawing.figures import Row
+from ...runs.reports.finding import Finding
+from ...runs.reports.verdict import Evidence
+from ...runs.reports.views import Views
+from ...runs.reports.writers import write_path
 from ...runs.setup import torch_dtype
 from ...runs.stages import Found
 from ...training.settings import TrainingSettings

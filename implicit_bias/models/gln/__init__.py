@@ -1,5 +1,5 @@
 """Gated linear networks: deep, shallow, and beside the plain norm."""
 
-from ..._lazy import lazy_names
+from ..._support.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -7,9 +7,9 @@ from numbers import Integral
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
-from ..._doors import door, parameters
-from ..._kinds import anything
-from ..._solve import (
+from ..._support.doors import door, parameters
+from ..._support.kinds import anything
+from ..._support.solve import (
     Array,
     ArrayLike,
     GatedDesign,
@@ -24,10 +24,10 @@ from ..._solve import (
     require_real,
     to_numpy,
 )
+from ...limits.exact.normed import NormedFormulation
 from ...limits.formulation import Solving, real_data, solve_limit
 from ...limits.limit import Limit, UnitsLimit
 from ...limits.literal import constant, max_margin
-from ...limits.normed import NormedFormulation
 from ...limits.predictors import ContextColumns, ContextPredictor, count_units
 
 if TYPE_CHECKING:

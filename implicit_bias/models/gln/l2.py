@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 import numpy as np
 
-from ..._doors import door, parameters
-from ..._solve import (
+from ..._support.doors import door, parameters
+from ..._support.solve import (
     Array,
     ArrayLike,
     GatedDesign,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._words import PlainInit
+from ..._support.words import PlainInit
 from ...options.fields import (
     DECAYED,
     EVERY_CLASS,
@@ -67,7 +67,7 @@ MODELS = (
             **PLANE,
             **DECAYED,
         },
-        holds=Holds(limit="models.gln.formulation:GLNLimit", network="networks.gln:GLN"),
+        holds=Holds(limit="models.gln.formulation:GLNLimit", network="networks.gated.gln:GLN"),
         joint="networks.copied:CopiedUnits",
     ),
     Model(
@@ -81,7 +81,7 @@ MODELS = (
         parts=f"{__package__}.parts:gln_l2",
         defaults={"trainer": "annealed"},
         variants={**EVERY_CLASS, **PLANE},
-        holds=Holds(limit="models.gln.l2:GLNL2Limit", network="networks.gln:GLN"),
+        holds=Holds(limit="models.gln.l2:GLNL2Limit", network="networks.gated.gln:GLN"),
     ),
     Model(
         "shallow-gln",
@@ -95,8 +95,9 @@ MODELS = (
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},
         variants={**EVERY_CLASS, ("classes", "joint"): {"n_train": 100}, **PLANE},
         holds=Holds(
-            limit="models.gln.shallow:ShallowGLNLimit", network="networks.shallow_gln:ShallowGLN"
+            limit="models.gln.shallow:ShallowGLNLimit",
+            network="networks.gated.shallow_gln:ShallowGLN",
         ),
-        joint="networks.shallow_gln:ShallowGLN",
+        joint="networks.gated.shallow_gln:ShallowGLN",
     ),
 )

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._doors import door
-from ..._solve import Array, DenseArray, array_namespace, require_finite
+from ..._support.doors import door
+from ..._support.solve import Array, DenseArray, array_namespace, require_finite
 from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module, labelled
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
-from ...limits.architecture import Architecture
+from ...limits.exact.architecture import Architecture
 from ...runs.parts import ClassNetwork, Parts, n_outputs
 from ...runs.setup import start
 from .formulation import SVMGLN
@@ -19,8 +19,8 @@ from .shallow import ContextSVMs, context_columns
 
 if TYPE_CHECKING:
     from ...networks.copied import CopiedUnits
-    from ...networks.gln import GLN
-    from ...networks.shallow_gln import ColumnGLN, ShallowGLN
+    from ...networks.gated.gln import GLN
+    from ...networks.gated.shallow_gln import ColumnGLN, ShallowGLN
     from .model import GLNOptions
 
 __all__ = ["gln", "gln_l2", "shallow_gln"]
@@ -56,7 +56,7 @@ def shallow_gln(options: GLNOptions) -> Parts:
 
     def network(sample: Sample, seed: int) -> ShallowGLN:
         """Return an untrained network for a training sample."""
-        from ...networks.shallow_gln import ShallowGLN
+        from ...networks.gated.shallow_gln import ShallowGLN
 
         return ShallowGLN(sample.X.shape[1], sample.required_gates, **start(options, seed))
 
@@ -74,7 +74,7 @@ def shallow_gln(options: GLNOptions) -> Parts:
 def _of_classes(options: GLNOptions) -> Callable[[Sample, int], ColumnGLN]:
     def network(sample: Sample, seed: int) -> ColumnGLN:
         """Return an untrained network of as many outputs as there are classes."""
-        from ...networks.shallow_gln import ColumnGLN
+        from ...networks.gated.shallow_gln import ColumnGLN
 
         n_inputs, K = sample.X.shape[1], n_outputs(sample)
         return ColumnGLN(n_inputs, sample.required_gates, n_outputs=K, **start(options, seed))
@@ -91,7 +91,7 @@ def _size(options: GLNOptions) -> str:
 def _deep(options: GLNOptions) -> Callable[[Sample, int], GLN]:
     def network(sample: Sample, seed: int) -> GLN:
         """Return an untrained network for a training sample."""
-        from ...networks.gln import GLN
+        from ...networks.gated.gln import GLN
 
         inputs = sample.X.shape[1]
         return GLN(inputs, options.hidden_units, options.contexts, **start(options, seed))
@@ -103,7 +103,7 @@ def _deep_of_classes(options: GLNOptions) -> Callable[[Sample, int], CopiedUnits
     def network(sample: Sample, seed: int) -> CopiedUnits:
         """Return an untrained network with a unit a class of the same contexts."""
         from ...networks.copied import CopiedUnits
-        from ...networks.gln import GLN
+        from ...networks.gated.gln import GLN
 
         n_inputs, copies = sample.X.shape[1], n_outputs(sample)
         n_units = sample.required_gates.shape[1] * copies

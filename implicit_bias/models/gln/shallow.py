@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._doors import door
-from ..._solve import (
+from ..._support.doors import door
+from ..._support.solve import (
     Array,
     ArrayLike,
     Certificate,

@@ -9,7 +9,7 @@ import torch
 from scipy.special import xlogy
 from torch.nn.functional import one_hot
 
-from ..._words import LossName
+from ..._support.words import LossName
 from ...data.arrays import Floats
 from ...networks.exits import LabelledHead, SoftLabelHead
 from ...runs.setup import Setup, schedule_of, torch_dtype, training_settings

@@ -11,9 +11,9 @@ from scipy.special import softmax
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import share
 from ...quantities.said import Side, Table
-from ...reports.finding import Finding
-from ...reports.telling import Several
-from ...reports.views import Views
+from ...runs.reports.finding import Finding
+from ...runs.reports.telling import Several
+from ...runs.reports.views import Views
 from .exits import anytime_average
 from .exits_run import Exits
 from .limit import HeadLimit

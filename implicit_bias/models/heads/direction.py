@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._solve import Settings, Solution, Status, solve
+from ..._support.solve import Settings, Solution, Status, solve
 from ...data.arrays import Floats
-from ...limits.joint_margin import JointMargin
+from ...limits.exact.joint_margin import JointMargin
 from .limit import HeadCertificate, HeadLimit
 
 __all__ = ["direction_limit"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import softmax
 
-from ..._doors import door
-from ..._solve import Array, require_tolerance
+from ..._support.doors import door
+from ..._support.solve import Array, require_tolerance
 from ...data.arrays import Floats
 from .direction import direction_limit
 from .limit import HeadLimit

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...data.arrays import Floats
-from ...drawing.figures import legend_above
-from ...drawing.palette import BLUE, SERIES, VERMILLION
 from ...quantities.table import TABLE
+from ...runs.drawing.figures import legend_above
+from ...runs.drawing.palette import BLUE, SERIES, VERMILLION
 from .comparison import ExitComparison, HeadsComparison, HeadState
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax, xlogy
 
-from ..._doors import door, parameters
-from ..._solve import (
+from ..._support.doors import door, parameters
+from ..._support.solve import (
     FIT_LOSSES,
     Array,
     MeanLoss,

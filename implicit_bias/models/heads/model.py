@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..._words import ClassesName
+from ..._support.words import ClassesName
 from ...options.fields import ImageOptions, ScheduleOptions, UnitOptions, option
 from ...quantities.assumptions import Premise
 from ...quantities.papers import PHUONG, SOUDRY

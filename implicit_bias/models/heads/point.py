@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..._solve import Status, damped_newton
+from ..._support.solve import Status, damped_newton
 from ...data.arrays import Floats
 from .limit import HeadCertificate, HeadLimit
 from .losses import ExitLoss

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from ..._solve import worst_status
+from ..._support.solve import worst_status
 from ...data.arrays import Floats
-from ...limits.joint_margin import JointMargin
+from ...limits.exact.joint_margin import JointMargin
 from ...networks.exits import ExitNetwork
-from ...reports.finding import Finding
-from ...reports.telling import Several
-from ...reports.trained import divergence
-from ...reports.verdict import Evidence
-from ...reports.views import Views
-from ...reports.writers import write_arrays
-from ...runs.fit import fit
+from ...runs.decay.fit import fit
 from ...runs.programs import StatedProgram, stated
+from ...runs.reports.finding import Finding
+from ...runs.reports.telling import Several
+from ...runs.reports.trained import divergence
+from ...runs.reports.verdict import Evidence
+from ...runs.reports.views import Views
+from ...runs.reports.writers import write_arrays
 from ...runs.setup import Setup, data_record
 from ...runs.stages import Found, Run, Stage
 from ...runs.user_data import load_chosen

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
-from ..._doors import door
-from ..._solve import Array, to_numpy
+from ..._support.doors import door
+from ..._support.solve import Array, to_numpy
 from ...data.arrays import Floats
 from ...networks.exits import Trunk
 from ...networks.protocols import check_inputs

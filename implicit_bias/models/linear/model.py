@@ -57,7 +57,9 @@ MODELS = (
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "annealed"},
         variants={**EVERY_CLASS, ("classes", "joint"): {"depth": 2}, **DECAYED},
-        holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
+        holds=Holds(
+            limit="limits.exact.linear:LinearLimit", network="networks.deep_linear:DeepLinear"
+        ),
         joint="networks.deep_linear:DeepLinear",
     ),
     Model(
@@ -72,7 +74,9 @@ MODELS = (
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "dual"},
         variants={**EVERY_CLASS, **DECAYED},
-        holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
+        holds=Holds(
+            limit="limits.exact.linear:LinearLimit", network="networks.deep_linear:DeepLinear"
+        ),
         joint="networks.deep_linear:DeepLinear",
     ),
 )

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
-from ...limits.architecture import Architecture
-from ...limits.linear import HardMarginSVM
+from ...limits.exact.architecture import Architecture
+from ...limits.exact.linear import HardMarginSVM
 from ...runs.parts import ClassNetwork, Parts, n_outputs
 from ...runs.setup import start
 

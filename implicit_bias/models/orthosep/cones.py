@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from ..._doors import door
-from ..._solve import (
+from ..._support.doors import door
+from ..._support.solve import (
     ArrayLike,
     ConstrainedCertificate,
     Status,

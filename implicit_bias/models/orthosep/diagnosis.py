@@ -9,17 +9,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..._pictures import draw
-from ..._shown import ReadOnly
-from ..._solve import to_numpy
-from ..._words import MarginLoss
+from ..._support.pictures import draw
+from ..._support.shown import ReadOnly
+from ..._support.solve import to_numpy
+from ..._support.words import MarginLoss
 from ...data.sample import Sample
 from ...measures.distances import Distances
 from ...measures.kkt import KKTDistance
 from ...measures.scalars import cosine, scores
+from ...networks.losses.objectives import log_mean_loss
 from ...quantities.formatting import number
 from ...quantities.measured import Measured, derived, part, quantity
-from ...training.objectives import log_mean_loss
 from .limit import OrthosepLimit, Surviving, ramp
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._extras import naming_extras
-from ...drawing.figures import legend_above
-from ...drawing.palette import BLUE, GREY, VERMILLION
+from ..._support.extras import naming_extras
+from ...runs.drawing.figures import legend_above
+from ...runs.drawing.palette import BLUE, GREY, VERMILLION
 from .diagnosis import OrthosepDiagnosis
 
 if TYPE_CHECKING:

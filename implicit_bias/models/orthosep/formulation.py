@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 import numpy as np
 
-from ..._doors import door, parameters
-from ..._kinds import fraction, signed
-from ..._solve import (
+from ..._support.doors import door, parameters
+from ..._support.kinds import fraction, signed
+from ..._support.solve import (
     Array,
     ArrayLike,
     GatedDesign,
@@ -27,7 +27,7 @@ from ..._solve import (
     worst_status,
 )
 from ...data.arrays import checked_data
-from ...data.orthants import is_orthogonally_separable
+from ...data.made.orthants import is_orthogonally_separable
 from ...limits.formulation import Formulation, Solving, solve_program
 from ...limits.limit import Limit
 from ...limits.literal import constant, labelled, max_margin

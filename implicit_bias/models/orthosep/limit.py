@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from ..._doors import door
-from ..._solve import (
+from ..._support.doors import door
+from ..._support.solve import (
     ArrayLike,
     Certificate,
     DenseArray,

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...quantities.papers import LYU, PHUONG
-from ...reports.finding import Finding
-from ...reports.findings import solved, usable
-from ...reports.report import Report
 from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
+from ...runs.reports.finding import Finding
+from ...runs.reports.findings import solved, usable
+from ...runs.reports.report import Report
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, training_settings
 from .formulation import NotOrthogonallySeparable, OrthogonallySeparable, solve_orthosep
 from .limit import OrthosepLimit

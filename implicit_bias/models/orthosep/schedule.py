@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._solve import Array, require_positive, to_numpy
+from ..._support.solve import Array, require_positive, to_numpy
 from ...training.settings import Phases
 
 __all__ = ["halving_phases"]

@@ -8,28 +8,28 @@ from functools import partial
 import numpy as np
 import torch
 
-from ..._solve import to_numpy
+from ..._support.solve import to_numpy
 from ...data.arrays import Floats
-from ...data.orthants import is_orthogonally_separable
+from ...data.made.orthants import is_orthogonally_separable
 from ...data.sample import Sample
-from ...drawing.figures import Row
-from ...drawing.folds import fold_row
-from ...drawing.runs import run_panels
-from ...equivalence.measure import MeasureDistance, measure_distance
-from ...equivalence.reading import as_weights
-from ...equivalence.weights import ReLUWeights
 from ...measures.comparison import compare, measure_network
+from ...measures.equivalence.measure import MeasureDistance, measure_distance
+from ...measures.equivalence.reading import as_weights
+from ...measures.equivalence.weights import ReLUWeights
 from ...measures.kkt import kkt_distance
 from ...networks.balanced_relu import BalancedReLU, ResidualReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number
 from ...quantities.said import Table
 from ...quantities.table import TABLE
-from ...reports.finding import Finding
-from ...reports.findings import compared, evidence
-from ...reports.trained import Trained
-from ...reports.verdict import decide
-from ...runs.fit import fit
+from ...runs.decay.fit import fit
+from ...runs.drawing.figures import Row
+from ...runs.drawing.folds import fold_row
+from ...runs.drawing.runs import run_panels
+from ...runs.reports.finding import Finding
+from ...runs.reports.findings import compared, evidence
+from ...runs.reports.trained import Trained
+from ...runs.reports.verdict import decide
 from ...runs.setup import SampleSetup, torch_dtype
 from ...runs.starts import Start, starts_finding, train_starts
 from ...training.trainers import check_trainer

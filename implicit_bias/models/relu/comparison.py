@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._extras import naming_extras
-from ..._solve import Status, to_numpy
+from ..._support.extras import naming_extras
+from ..._support.solve import Status, to_numpy
 from ...data.arrays import Floats
 from ...data.sample import Sample
-from ...limits.frelu import FReLULimit
+from ...limits.exact.frelu import FReLULimit
 from ...limits.limit import Limit
 from ...measures.classifiers import ClassifierComparison, classifier_rows, compare_classifier
 from ...measures.distances import Distances
@@ -26,7 +26,7 @@ from ...measures.scalars import (
     unit_norms,
 )
 from ...quantities.measured import Measured, part, quantity
-from ...reports.verdict import Evidence, Theory, Word, decide
+from ...runs.reports.verdict import Evidence, Theory, Word, decide
 from .machines import RELU_SVMS, ReLULimits, ReLUView
 
 if TYPE_CHECKING:

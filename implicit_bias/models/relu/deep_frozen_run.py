@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from functools import partial
 
 from ...data.sample import Sample
-from ...limits.path_lasso import solve_path_lasso
-from ...limits.path_limit import PathLimit
+from ...limits.exact.path_lasso import solve_path_lasso
+from ...limits.exact.path_limit import PathLimit
 from ...measures.bounded_value import BoundedComparison, measure_bounded_value, value_of
 from ...measures.classifiers import compare_classifier
 from ...measures.scalars import error_rate, scores
 from ...networks.relu import DeepReLU
 from ...quantities.table import lines
-from ...reports.bounds import (
+from ...runs.reports.bounds import (
     LASSO,
     LOCAL,
     bound_evidence,
@@ -28,9 +28,9 @@ from ...reports.bounds import (
     local_columns,
     local_evidence,
 )
-from ...reports.finding import Finding
-from ...reports.findings import usable
-from ...reports.verdict import decide
+from ...runs.reports.finding import Finding
+from ...runs.reports.findings import usable
+from ...runs.reports.verdict import decide
 from ...runs.setup import SampleSetup
 from .freezing import PartlyTrained
 from .frozen_run import (

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._solve import to_numpy
+from ..._support.solve import to_numpy
 from ...data.sample import Sample
-from ...drawing.figures import Panel, Row, legend_above
-from ...drawing.map_rows import map_row, plane_lines
-from ...drawing.runs import plot_gate_changes, plot_margin_ratio, plot_margins, run_panels
-from ...limits.frelu import FReLULimit
+from ...limits.exact.frelu import FReLULimit
 from ...limits.limit import Limit
 from ...networks.relu import DeepReLU
+from ...runs.drawing.figures import Panel, Row, legend_above
+from ...runs.drawing.map_rows import map_row, plane_lines
+from ...runs.drawing.runs import plot_gate_changes, plot_margin_ratio, plot_margins, run_panels
 from ...training.network_snapshots import NetworkSnapshots
 from ...training.trajectory import Trajectory
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._shown import Shown
-from ..._solve import to_numpy
+from ..._support.shown import Shown
+from ..._support.solve import to_numpy
 from ...gates.layered import NetworkGates
 from ...gates.relu import ReLUGates
-from ...networks.dgn import DGN
-from ...networks.frelu import FReLU
+from ...networks.gated.dgn import DGN
+from ...networks.gated.frelu import FReLU
+from ...networks.placed_data import Inputs
 from ...networks.relu import DeepReLU, ReLU
-from ...training.data import Inputs
 from ...training.loop import Callback, train
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory

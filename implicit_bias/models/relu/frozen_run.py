@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._solve import Status, to_numpy
+from ..._support.solve import Status, to_numpy
 from ...data.sample import Sample
-from ...equivalence.weights import ReLUWeights
 from ...gates.changes import gate_changes
-from ...limits.frelu import FReLULimit, solve_frelu_svm
+from ...limits.exact.frelu import FReLULimit, solve_frelu_svm
 from ...measures.comparison import measure_network
-from ...networks.frelu import FReLU
+from ...measures.equivalence.weights import ReLUWeights
+from ...networks.gated.frelu import FReLU
 from ...networks.relu import DeepReLU, ReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import DASH, loss_in_words, number
 from ...quantities.said import Side, Table, Writer
 from ...quantities.table import TABLE, lines
-from ...reports.finding import Finding
-from ...reports.findings import usable
-from ...reports.trained import divergence, shortfall, unseparated
-from ...reports.verdict import Evidence, decide
-from ...reports.writers import write_frame, write_weights
+from ...runs.reports.finding import Finding
+from ...runs.reports.findings import usable
+from ...runs.reports.trained import divergence, shortfall, unseparated
+from ...runs.reports.verdict import Evidence, decide
+from ...runs.reports.writers import write_frame, write_weights
 from ...runs.setup import SampleSetup
 from ...training.settings import TrainingSettings
 from .comparison import FrozenComparison, MachineComparison, compare_frozen

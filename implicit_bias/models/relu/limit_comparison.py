@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from ..._doors import result
-from ..._solve import Status
+from ..._support.doors import result
+from ..._support.solve import Status
 from ...data.sample import Sample
+from ...limits.relu.limit import ReLULocalLimit
 from ...measures.scalars import agreement, cosine, error_rate, scores
 from ...networks.relu import ReLU
 from ...quantities.measured import Measured, derived, part, quantity
-from ...relu_limits.limit import ReLULocalLimit
 
 __all__ = ["NAME", "ReLULimitComparison", "compare_with_relu_limit"]
 

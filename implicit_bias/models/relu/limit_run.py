@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._solve import Status, to_numpy
+from ..._support.solve import Status, to_numpy
 from ...data.arrays import Floats
-from ...drawing.relu_limits import plot_relu_limit
+from ...limits.relu.limit import ReLULocalLimit
+from ...limits.relu.search import relu_local_limit
 from ...measures.distances import Distances
 from ...networks.relu import ReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.said import Side, Table
-from ...relu_limits.limit import ReLULocalLimit
-from ...relu_limits.search import relu_local_limit
-from ...reports.finding import Finding
-from ...reports.trained import divergence, unseparated
-from ...reports.verdict import Evidence, decide
+from ...runs.drawing.relu_limits import plot_relu_limit
+from ...runs.reports.finding import Finding
+from ...runs.reports.trained import divergence, unseparated
+from ...runs.reports.verdict import Evidence, decide
 from ...runs.setup import SampleSetup
 from ...training.trajectory import Trajectory
 from .limit_comparison import NAME, ReLULimitComparison, compare_with_relu_limit

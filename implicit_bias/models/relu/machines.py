@@ -9,11 +9,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..._solve import Array
+from ..._support.solve import Array
 from ...data.arrays import Floats
+from ...limits.exact.frelu import FReLULimit, SVMFReLU
+from ...limits.exact.linear import HardMarginSVM, LinearLimit
 from ...limits.formulation import Formulation, Solving, solve_limit
-from ...limits.frelu import FReLULimit, SVMFReLU
-from ...limits.linear import HardMarginSVM, LinearLimit
 
 __all__ = ["RELU_SVMS", "ReLULimits", "ReLUView", "solve_relu_svms"]
 

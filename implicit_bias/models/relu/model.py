@@ -124,7 +124,7 @@ MODELS = (
             ("data", "quadrants"): {"hidden_units": 2, "cutoffs": "axes"},
             **DECAYED,
         },
-        holds=Holds(limit="limits.frelu:FReLULimit", network="networks.frelu:FReLU"),
+        holds=Holds(limit="limits.exact.frelu:FReLULimit", network="networks.gated.frelu:FReLU"),
         joint="networks.copied:CopiedUnits",
     ),
     Model(

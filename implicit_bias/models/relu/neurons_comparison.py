@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._solve import to_numpy
+from ..._support.solve import to_numpy
 from ...data.arrays import Floats
-from ...equivalence.measure import MeasureDistance, measure_distance
-from ...equivalence.weights import ReLUWeights
 from ...limits.limit import UnitsLimit
+from ...limits.relu.limit import ReLULocalLimit
+from ...measures.equivalence.measure import MeasureDistance, measure_distance
+from ...measures.equivalence.weights import ReLUWeights
 from ...quantities.measured import Measured, derived, part, quantity
-from ...relu_limits.limit import ReLULocalLimit
 
 __all__ = ["NeuronComparison", "compare_with_limit", "compare_with_local_limit"]
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..._solve import Status, to_numpy
-from ...drawing.folds import fold_row
-from ...equivalence.reading import as_weights
-from ...equivalence.weights import ReLUWeights
-from ...limits.frelu import FReLULimit
+from ..._support.solve import Status, to_numpy
+from ...limits.exact.frelu import FReLULimit
+from ...limits.relu.limit import ReLULocalLimit
+from ...measures.equivalence.reading import as_weights
+from ...measures.equivalence.weights import ReLUWeights
 from ...networks.relu import DeepReLU, ReLU
 from ...quantities.measured import side_by_side
 from ...quantities.said import Table
-from ...relu_limits.limit import ReLULocalLimit
-from ...reports.finding import Finding
+from ...runs.drawing.folds import fold_row
+from ...runs.reports.finding import Finding
 from ...runs.setup import SampleSetup
 from ...runs.starts import Start, starts_finding, train_starts
 from ...training.trajectory import Trajectory

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneGates
-from ...limits.architecture import Architecture
-from ...limits.frelu import SVMFReLU
+from ...limits.exact.architecture import Architecture
+from ...limits.exact.frelu import SVMFReLU
 from ...runs.parts import ClassNetwork, Parts, n_outputs
 from ...runs.setup import start
 
 if TYPE_CHECKING:
     from ...networks.copied import CopiedUnits
-    from ...networks.frelu import FReLU
+    from ...networks.gated.frelu import FReLU
     from .model import FReLUOptions
 
 __all__ = ["frelu"]
@@ -30,14 +30,14 @@ def frelu(options: FReLUOptions) -> Parts:
 
     def network(sample: Sample, seed: int) -> FReLU:
         """Return an untrained network for a training sample."""
-        from ...networks.frelu import FReLU  # and torch, where one is made
+        from ...networks.gated.frelu import FReLU  # and torch, where one is made
 
         return FReLU(sample.X.shape[1], sample.required_gates.shape[1], **start(options, seed))
 
     def of_classes(sample: Sample, seed: int) -> CopiedUnits:
         """Return an untrained network with a unit a class behind every gate."""
         from ...networks.copied import CopiedUnits
-        from ...networks.frelu import FReLU
+        from ...networks.gated.frelu import FReLU
 
         n_inputs, copies = sample.X.shape[1], n_outputs(sample)
         n_units = sample.required_gates.shape[1] * copies

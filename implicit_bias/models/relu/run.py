@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...drawing.map_rows import plane_snapshots
 from ...gates.changes import GateChanges
 from ...gates.hyperplanes import HyperplaneGates
-from ...limits.frelu import SVMFReLU
-from ...limits.path_lasso import PathLasso
+from ...limits.exact.frelu import SVMFReLU
+from ...limits.exact.path_lasso import PathLasso
 from ...measures.comparison import measure_network
 from ...measures.distances import Distances
 from ...measures.kkt import kkt_distance
@@ -29,14 +28,15 @@ from ...quantities.papers import LIPPL
 from ...quantities.premises import SEPARATES
 from ...quantities.said import Table
 from ...quantities.table import MEASURED, lines
-from ...reports.finding import Finding
-from ...reports.findings import gating_file
-from ...reports.report import Report
-from ...reports.trained import Trained, divergence, unseparated
-from ...reports.verdict import Evidence, decide
-from ...runs.fit import fit
+from ...runs.decay.fit import fit
+from ...runs.drawing.map_rows import plane_snapshots
 from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
+from ...runs.reports.finding import Finding
+from ...runs.reports.findings import gating_file
+from ...runs.reports.report import Report
+from ...runs.reports.trained import Trained, divergence, unseparated
+from ...runs.reports.verdict import Evidence, decide
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory

@@ -22,7 +22,7 @@ from implicit_bias.gates import ReLUGates
 from implicit_bias.limits import FReLULimit, relu_local_limit
 from implicit_bias.models.relu import train_then_freeze
 from implicit_bias.networks import DeepReLU
-from implicit_bias.reports import render_text
+from implicit_bias.runs.reports import render_text
 from tests.commands import cut, dataset_of, home, results, run, without_times
 
 H = 8

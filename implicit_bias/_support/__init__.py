@@ -1,0 +1,1 @@
+"""What every room stands on and no reader asks for: doors, names, files, lazy imports."""

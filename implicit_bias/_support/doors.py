@@ -1,0 +1,152 @@
+"""Doors: arguments of public functions, checked against what their signatures say.
+
+The annotation of an argument says what it is: ``n: int`` is a whole number from 0 on, ``X: Array``
+an array of finite real numbers, ``network: Module`` a torch module. `door` refuses everything else
+before the function runs, by a TypeError or ValueError that names the argument. What an annotation
+does not say, such as a range, the decorator adds, ``@door(n=count(1))``, or the function itself,
+such as a shape that follows another argument's.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import re
+import sys
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, repeat
+from typing import Any, NamedTuple, TypeVar
+
+from .kinds import RESULTS, Check, check_of, extended, or_none, tolerance
+
+__all__ = ["check_parameters", "door", "parameters", "result"]
+
+# What may be no number below 0, whatever the function.
+_TOLERANCES = ("tol", "rtol", "rcond")
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Made = TypeVar("Made", bound=type)
+
+
+def door(**checks: Check) -> Callable[[Decorated], Decorated]:
+    """Return a decorator that checks the arguments of a function or method before it runs.
+
+    Parameters
+    ----------
+    **checks : callables
+        ``check(name, value)`` by the names of arguments whose annotation says too little. None
+        passes unseen where the annotation or the default is None.
+    """
+
+    def decorate(function: Decorated) -> Decorated:
+        return typing.cast("Decorated", _checked(function, checks, None))
+
+    return decorate
+
+
+def parameters(**checks: Check) -> Callable[[Made], Made]:
+    """Return a decorator that checks the fields of a dataclass of choices, as `door` does."""
+    return lambda cls: _made(cls, checks, None)
+
+
+def result(**checks: Check) -> Callable[[Made], Made]:
+    """Return a decorator that checks the fields of a dataclass of results, kind by kind.
+
+    Their numbers and arrays may be negative, infinite and NaN.
+    """
+    return lambda cls: _made(cls, checks, RESULTS)
+
+
+def _made(cls: Made, checks: Mapping[str, Check], named: Mapping[str, Check] | None) -> Made:
+    made: Any = cls
+    made.__init__ = _checked(made.__init__, checks, named)
+    return cls
+
+
+def check_parameters(estimator: object, **checks: Check) -> None:
+    """Check the parameters of an estimator of scikit-learn, which it is given unchecked, at `fit`.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    for name, check in _plan(type(estimator).__init__, checks, None).names.items():
+        if name != "self":
+            check(name, getattr(estimator, name))
+
+
+def _checked(
+    function: Callable[..., Any], checks: Mapping[str, Check], named: Mapping[str, Check] | None
+) -> Callable[..., Any]:
+    plan = functools.cache(lambda: _plan(function, checks, named))
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        places, names, rest = plan()
+        for (name, check), value in zip(chain(places, rest), args, strict=False):
+            check(name, value)
+        for name, value in kwargs.items():
+            if name in names:
+                names[name](name, value)
+        return function(*args, **kwargs)
+
+    return checked
+
+
+class _Plan(NamedTuple):
+    """The checks of a function's arguments: by their places, by their names, and of ``*args``."""
+
+    places: list[tuple[str, Check]]
+    names: dict[str, Check]
+    rest: Iterable[tuple[str, Check]]  # endless, or none
+
+
+def _plan(
+    function: Callable[..., Any], checks: Mapping[str, Check], named: Mapping[str, Check] | None
+) -> _Plan:
+    plan, words = _Plan([], {}, ()), _names(function)
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint, given = parameter.annotation, checks.get(name)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            plan = plan._replace(rest=repeat((name, given or check_of(hint, named, words)[0])))
+        elif parameter.kind is parameter.VAR_KEYWORD and given is not None:
+            plan.names[name] = given  # they have checks of their own
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            keywords = _keywords(hint, function)
+            of_keywords = vars(sys.modules[keywords.__module__]) if keywords else {}
+            for own, kind in getattr(keywords, "__annotations__", {}).items():
+                plan.names[own] = _check(check_of(kind, named, of_keywords), checks.get(own))
+        else:
+            optional = parameter.default is None
+            endless = isinstance(parameter.default, float) and math.isinf(parameter.default)
+            if given is None and named is None and endless:
+                given = extended
+            if given is None and name in _TOLERANCES:
+                given = tolerance
+            plan.names[name] = _check(check_of(hint, named, words), given, optional)
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                plan.places.append((name, plan.names[name]))
+    unknown = set(checks) - set(plan.names)
+    if unknown:
+        raise LookupError(f"{function.__qualname__} has no argument {', '.join(unknown)}")
+    return plan
+
+
+def _check(found: tuple[Check, bool], given: Check | None = None, optional: bool = False) -> Check:
+    check = given or found[0]
+    return or_none(check) if found[1] or optional else check
+
+
+def _names(function: Callable[..., Any]) -> dict[str, Any]:
+    return vars(sys.modules[function.__module__])
+
+
+def _keywords(hint: Any, function: Callable[..., Any]) -> type | None:
+    """Return the typed dictionary in ``Unpack[...]``; None of ``Any``."""
+    if isinstance(hint, str):
+        name = re.fullmatch(r"Unpack\[(\w+)\]", hint)
+        hint = _names(function)[name[1]] if name else None
+    found = (typing.get_args(hint) or (hint,))[0]
+    return found if hasattr(found, "__annotations__") else None

@@ -1,0 +1,1 @@
+"""Files of data: what each format holds, and how it is read."""

@@ -1,0 +1,1 @@
+"""Data that are drawn or built: circles, orthants, pairs, quadrants."""

@@ -1,0 +1,1 @@
+"""Kernels of gatings and of networks, their machines and their regression."""

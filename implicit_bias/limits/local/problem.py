@@ -1,0 +1,190 @@
+"""The margin problem of a network with frozen gates, as a function of one flat weight vector."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad, jacrev, vmap
+
+from ..._support.solve import require_memory
+from ...networks.adapted import with_gates
+from ...networks.placed_data import GatedData, Inputs, place_data, trained_weights
+from ...networks.protocols import check_homogeneous
+
+__all__ = ["MarginProblem", "pose_problem"]
+
+# Float64 numbers of gradients computed at once, a quarter of a gibibyte, and how many gradients:
+# each also carries the activations of its samples.
+_BATCH_ENTRIES, _BATCH = 2**25, 256
+# Of a score: what rounding may leave of Euler's identity where terms of the score cancel.
+_EULER = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class MarginProblem:
+    r"""Minimise :math:`\tfrac12 \|w\|^2` subject to :math:`m_n(w) = y_n f_w(x_n) \ge 1`.
+
+    Attributes
+    ----------
+    network : Module
+        A copy in float64 on the CPU; never written to.
+    data : GatedData
+        In float64 on the CPU.
+    degree : int
+        L, of homogeneity of f in w.
+    """
+
+    network: torch.nn.Module
+    data: GatedData
+    degree: int
+
+    @property
+    def n_samples(self) -> int:
+        """Number n of samples."""
+        return len(self.data.y)
+
+    @property
+    def parameters(self) -> dict[str, Tensor]:
+        """Trained weights by name, in the order of the flat vector."""
+        named = self.network.named_parameters()
+        return {name: p.detach() for name, p in named if p.requires_grad}
+
+    @property
+    def start(self) -> Tensor:
+        """Weights (P,) of the network as passed."""
+        return torch.cat([p.flatten() for p in self.parameters.values()])
+
+    def unflatten(self, w: Tensor) -> dict[str, Tensor]:
+        """Return views of a flat vector (P,) in the shapes of the parameters."""
+        shapes = {name: p.shape for name, p in self.parameters.items()}
+        parts = torch.split(w, [prod(shape) for shape in shapes.values()])
+        return {
+            name: part.view(shape)
+            for (name, shape), part in zip(shapes.items(), parts, strict=True)
+        }
+
+    def margins(self, w: Tensor) -> Tensor:
+        """Return the margins (n,) ``y_n f_w(x_n)``."""
+        with torch.no_grad():
+            return self._margins(w, self.data)
+
+    def gradients(self, w: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Return gradients (n, P) ``y_n grad f_w(x_n)`` of all samples, or of those in `rows`."""
+        data = self.data if rows is None else self.data.take(rows)
+
+        def margin(w: Tensor, x: Tensor, y: Tensor, gate: Tensor | None) -> Tensor:
+            """Return the margin of one sample."""
+            one = GatedData(x[None], y[None], None if gate is None else gate[None])
+            score: Tensor = self._margins(w, one)[0]
+            return score
+
+        axes = (None, 0, 0, None if data.gates is None else 0)
+        rows_of = vmap(grad(margin), in_dims=axes, chunk_size=_batch(len(w)))
+        gradients: Tensor = rows_of(w, data.X, data.y, data.gates)
+        return gradients.detach()
+
+    def hessian(self, w: Tensor, lam: Tensor) -> Tensor:
+        """Return the Lagrangian's Hessian (P, P), ``I - sum_n lam_n y_n hess f_w(x_n)``."""
+        of_margins: Tensor = jacrev(grad(self._combined(lam)), chunk_size=_batch(len(w)))(w)
+        symmetric = (of_margins + of_margins.T) / 2
+        return torch.eye(len(w), dtype=w.dtype) - symmetric.detach()
+
+    def value(self, w: Tensor) -> float:
+        """Return ``(||w||^2 / L)^(L/2)`` over the smallest margin; infinite if that is not > 0."""
+        smallest = float(self.margins(w).min())
+        norm = float(w @ w) / self.degree
+        return norm ** (self.degree / 2) / smallest if smallest > 0 else float("inf")
+
+    def rescaled(self, w: Tensor) -> Tensor:
+        """Return weights of smallest margin 1 in the direction of `w`, whose margins are > 0."""
+        scale: float = float(self.margins(w).min()) ** (1 / self.degree)
+        return w / scale
+
+    def at(self, w: Tensor) -> torch.nn.Module:
+        """Return a copy of the network with these weights."""
+        network = copy.deepcopy(self.network)
+        with torch.no_grad():
+            for p, value in zip(trained_weights(network), self.unflatten(w).values(), strict=True):
+                p.copy_(value)
+        return network
+
+    def _combined(self, lam: Tensor) -> Callable[[Tensor], Tensor]:
+        # w -> sum_n lam_n m_n(w), over the samples that count.
+        used = (lam != 0).nonzero()[:, 0]
+        some, weights = self.data.take(used), lam[used]
+        return lambda w: weights @ self._margins(w, some)
+
+    def _margins(self, w: Tensor, data: GatedData) -> Tensor:
+        inputs = (data.X, data.gates)
+        margins: Tensor = data.y * functional_call(self.network, self.unflatten(w), inputs)
+        return margins
+
+
+def pose_problem(
+    network: torch.nn.Module, X: Inputs, y: Inputs, gates: Inputs | None
+) -> MarginProblem:
+    """Check data and network and copy both into float64 on the CPU.
+
+    Raises
+    ------
+    TypeError
+        If the network has no positive integer `degree`.
+    ValueError
+        If data are malformed, weights are not finite, scores are not homogeneous of the degree, or
+        a sample has no positive margin; memory cannot hold a gradient a sample.
+    """
+    network = with_gates(copy.deepcopy(network).cpu().double())
+    for name, p in network.named_parameters():
+        if not bool(torch.isfinite(p).all()):
+            raise ValueError(
+                f"`network` has NaN or infinite entries in {name!r}: its training has diverged, "
+                "take an earlier checkpoint"
+            )
+    data = place_data(network, X, y, gates)
+    problem = MarginProblem(network, data, check_homogeneous(network, data.X, data.gates))
+    size = len(data.y) * len(problem.start)
+    require_memory(size, "one gradient a sample", "take fewer samples or a smaller network")
+    _require_separation(problem)
+    _require_gradients(problem)
+    return problem
+
+
+def _require_separation(problem: MarginProblem) -> None:
+    margins = problem.margins(problem.start)
+    worst = int(margins.argmin())
+    if float(margins[worst]) > 0:
+        return
+    row = torch.tensor([worst])
+    if not bool(problem.gradients(problem.start, row).any()):
+        raise ValueError(
+            f"sample {worst} has the score 0, and no weight changes it: all paths to it are "
+            "closed, or its units are dead. Drop the sample, or give it gates that are open"
+        )
+    raise ValueError(
+        f"the smallest margin on (X, y) is {float(margins[worst]):g}, of sample {worst}, but a "
+        "local limit takes a network that classifies every training sample correctly: train "
+        "longer, or check that the data are separable under these gates"
+    )
+
+
+def _require_gradients(problem: MarginProblem) -> None:
+    # Euler: <grad f, w> = L f. Weights that `forward` detaches have no gradient, silently.
+    w = problem.start
+    expected = problem.degree * problem.margins(w)
+    error = (problem.gradients(w) @ w - expected).abs()
+    if not bool((error <= _EULER * expected).all()):
+        raise ValueError(
+            f"gradients of {type(problem.network).__name__} do not belong to its scores: <grad f, "
+            f"w> is off {problem.degree} f by up to {float((error / expected).max()):.2g} of it. "
+            "Let `forward` use its parameters as they are: no `.data`, no `.detach()`, no slice of "
+            "a ParameterList"
+        )
+
+
+def _batch(n_weights: int) -> int:
+    return max(1, min(_BATCH, _BATCH_ENTRIES // n_weights))

@@ -1,0 +1,5 @@
+"""Certified local optima of two-layer ReLU networks, and often the global one."""
+
+from ..._support.lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -1,0 +1,15 @@
+"""Names of `implicit_bias.limits.relu`, with the modules that they are loaded from."""
+
+from .bound import relu_lower_bound as relu_lower_bound
+from .branching import GateNodes as GateNodes
+from .branching import SortedSide as SortedSide
+from .directions import best_directions as best_directions
+from .directions import sides as sides
+from .formulation import ReLUMargin as ReLUMargin
+from .kinks import split_units as split_units
+from .limit import ReLUCertificate as ReLUCertificate
+from .limit import ReLULocalLimit as ReLULocalLimit
+from .limit import network_units as network_units
+from .minimum_norm import solve_relu_minnorm as solve_relu_minnorm
+from .problem import ReLUProblem as ReLUProblem
+from .search import relu_local_limit as relu_local_limit

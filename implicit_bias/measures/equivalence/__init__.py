@@ -1,0 +1,1 @@
+"""Which networks are the same function, and how far apart two of them are."""

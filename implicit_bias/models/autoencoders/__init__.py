@@ -1,0 +1,1 @@
+"""A closed form and its trainer: autoencoders whose information is asked for."""

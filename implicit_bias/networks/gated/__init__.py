@@ -1,0 +1,1 @@
+"""Networks whose gates do not see their weights."""

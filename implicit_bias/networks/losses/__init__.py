@@ -1,0 +1,1 @@
+"""Losses of scores and labels, and the margins that they see."""

@@ -1,0 +1,1 @@
+"""Runs of several classes: one against the rest, and jointly."""

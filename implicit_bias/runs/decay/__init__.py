@@ -1,0 +1,1 @@
+"""Runs with weight decay and with bounded losses, beside their finite limits."""

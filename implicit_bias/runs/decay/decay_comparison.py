@@ -1,0 +1,126 @@
+"""A network trained with weight decay beside its finite limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._support.solve import to_numpy
+from ...data.arrays import Floats
+from ...data.sample import Sample
+from ...limits.finite.limit import FitLimit
+from ...measures.scalars import agreement
+from ...quantities.measured import Measured, part, quantity
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["DecayComparison", "DecayObserver", "compare_decayed"]
+
+# Units whose norm is below this share of the largest count as dead.
+_DEAD = 1e-6
+
+
+class DecayComparison(Measured):
+    """A network trained with weight decay, compared with the optimum of its convex program."""
+
+    TITLE = "network beside its finite limit"
+    SCREEN = ("value_gap", "over_optimum", "score_distance", "agreement")
+
+    value_gap: float = quantity()
+    over_optimum: float = quantity()
+    score_distance: float = quantity()
+    penalty: float = quantity()
+    radius: float = quantity()
+    radius_used: float = quantity()
+    agreement: float = quantity()
+    n_dead: int = quantity()
+    n_dead_predicted: int = quantity(
+        "  of which the limit has", "d", doc="Dead units of the limit."
+    )
+    same_units: bool = part("Whether network and limit have the same dead units.")
+    limit_margin_ratio: float = quantity()
+
+    def shown(self) -> tuple[str, ...]:
+        """Return names of the attributes with a line in the table: those that are known."""
+        return tuple(name for name in super().shown() if _known(getattr(self, name)))
+
+
+def _known(value: Any) -> bool:
+    return not (isinstance(value, float) and math.isnan(value))
+
+
+class DecayObserver:
+    """Observer for `train`: the certified distance of a network's value from the optimum.
+
+    Parameters
+    ----------
+    limit : FitLimit
+    train : Sample
+        The data of the limit.
+    """
+
+    def __init__(self, limit: FitLimit, train: Sample) -> None:
+        self._limit, self._train = limit, train
+
+    def __call__(self, network: torch.nn.Module) -> Mapping[str, float]:
+        """Measure "value_gap" and "over_optimum"."""
+        bounds = self._limit.bounds_of(network, *self._train)
+        return {"value_gap": bounds.gap, "over_optimum": over_optimum(self._limit, bounds)}
+
+
+def over_optimum(limit: FitLimit, bounds: Any) -> float:
+    """Return how far a value is above the certified lower bound of the optimum, relative."""
+    lower = limit.certificate.dual_objective
+    scale = limit.mean_loss_at_zero if limit.radius is not None else lower
+    return float((bounds.objective - lower) / scale) if scale > 0 else math.nan
+
+
+def compare_decayed(
+    limit: FitLimit,
+    network: torch.nn.Module,
+    train: Sample,
+    held_out: Sample,
+    margin_ratio: float,
+) -> DecayComparison:
+    """Compare a network with its finite limit.
+
+    Parameters
+    ----------
+    limit : FitLimit
+    network : Module
+    train, held_out : Sample
+    margin_ratio : float
+        Of the finite limit beside the max-margin limit; NaN where there is none.
+    """
+    bounds = limit.bounds_of(network, *train)
+    zeta = to_numpy(network.zeta().detach().double())  # type: ignore[operator]
+    own = replace(limit, zeta=zeta).predictor
+    scores = own(train.X, train.gates)
+    norms = to_numpy(network.unit_norms().detach())  # type: ignore[operator]
+    dead = norms <= _DEAD * max(float(norms.max(initial=0.0)), 1e-300)
+    one_unit = len(limit.unit_norms) == 1
+    predicted = ~limit.live
+    size = float(np.linalg.norm(limit.scores))
+    predicted_labels = limit.predictor(held_out.X, held_out.gates)
+    return DecayComparison(
+        value_gap=max(bounds.gap, float(np.finfo(float).eps)),  # not below what it is computed to
+        over_optimum=over_optimum(limit, bounds),
+        score_distance=float(np.linalg.norm(scores - limit.scores)) / size if size else math.nan,
+        penalty=math.nan if limit.penalty is None else limit.penalty,
+        radius=math.nan if limit.radius is None else limit.radius,
+        radius_used=math.nan if limit.radius is None else _size(limit, zeta) / limit.radius,
+        agreement=agreement(to_numpy(own(held_out.X, held_out.gates)), to_numpy(predicted_labels)),
+        n_dead=int(dead.sum()),
+        n_dead_predicted=int(predicted.sum()),
+        same_units=bool(one_unit or np.array_equal(dead, predicted)),
+        limit_margin_ratio=margin_ratio,
+    )
+
+
+def _size(limit: FitLimit, zeta: Floats) -> float:
+    return replace(limit, zeta=zeta).size

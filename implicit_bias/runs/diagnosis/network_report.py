@@ -1,0 +1,219 @@
+"""The diagnosis of a network of the user's own, trained anywhere."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ..._support.doors import door
+from ..._support.version import __version__
+from ..._support.words import MarginLoss, check_word
+from ...data.dataset import digest
+from ...networks.recognition.structure import Structure, recognise
+from ...networks.recognition.subject import Subject, take_subject
+from ...training.trajectory import Trajectory
+from ..prospects import farther_in_words
+from ..reports.finding import Finding
+from ..reports.heading import Heading
+from ..reports.report import Report
+from .findings import course_finding, form_finding, limit_finding, network_finding, units_finding
+from .judgement import verdict_finding
+from .local import find_local
+from .optimum import find_optimum, unseparated_twins
+from .state import MeasuredNetwork, measure_own
+from .theory import THEORIES, form_in_words
+
+if TYPE_CHECKING:
+    from ...networks.placed_data import Inputs
+
+__all__ = ["diagnose"]
+
+# Of the smallest margins of a network and of the end of a trajectory that is said to be its own.
+CLOSE = 1e-2
+
+
+@door()
+def diagnose(
+    network: torch.nn.Module,
+    X: Inputs,
+    y: Inputs,
+    *,
+    X_val: Inputs | None = None,
+    y_val: Inputs | None = None,
+    gates: Any = None,
+    gates_val: Inputs | None = None,
+    loss: MarginLoss = "logistic",
+    trajectory: Trajectory | None = None,
+    max_weights: int = 2000,
+) -> Report:
+    """Diagnose any torch module, trained anywhere: what it is, where it is heading, how near it is.
+
+    The module is recognised by its values, not by its class: of which degree its scores are
+    homogeneous and in which parameters they are not, which parameters move its gates, and which
+    program its limit is of. That is measured. Optima and bounds are certified.
+
+    Parameters
+    ----------
+    network : Module
+        Takes ``forward(X)`` or ``forward(X, gates)`` and gives one score a sample; in evaluation
+        mode where that matters. It is not changed.
+    X : (n, D) or (n, ...) array
+        The inputs that it was trained on, as it takes them.
+    y : (n,) array
+        Their labels, in {-1, +1}.
+    X_val, y_val : arrays, optional
+        Held-out data, both or neither.
+    gates : (n, ...) array or fitted gating, optional
+        Gates or contexts of `X`, or what gives them by ``transform(X)``.
+    gates_val : (m, ...) array, optional
+        Those of `X_val`, where `gates` is an array.
+    loss : {"logistic", "exponential"}
+        The loss that it was trained with.
+    trajectory : Trajectory, optional
+        Its training by `train`, up to these weights, by descent ("constant", "normalised",
+        "momentum", "dual"): says where the margin ratio is heading.
+    max_weights : int
+        Networks of more weights are given no local limit: with 200 the search takes a second or
+        two, with 2000 some ten.
+
+    Returns
+    -------
+    Report
+        Like that of `run`: it prints, draws and saves itself, and has a `verdict`. Its `objects`
+        are `limit`, `comparison` (the measured network), `homogeneity`, `local_limit`.
+
+    Raises
+    ------
+    TypeError
+        If `network` is no module, or an array is not of real numbers.
+    ValueError
+        If the module cannot be called on the data, has not one finite score a sample that depends
+        on that sample alone, or weights that are not finite; if data are malformed.
+
+    References
+    ----------
+    Theorems that name a limit: D. Soudry et al., "The implicit bias of gradient descent on
+    separable data"; Z. Ji, M. Telgarsky, "Gradient descent aligns the layers of deep linear
+    networks"; S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on
+    generalized gated linear networks". For all other homogeneous networks: K. Lyu, J. Li,
+    "Gradient descent maximizes the margin of homogeneous neural networks".
+
+    Examples
+    --------
+    >>> import torch
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> network = torch.nn.Linear(2, 1, bias=False).double()
+    >>> with torch.no_grad():
+    ...     _ = network.weight.copy_(torch.tensor([[1.0, -2.0]]))
+    >>> report = ib.diagnose(network, X, y)
+    >>> report.verdict.word, round(report.limit.objective, 6)
+    ('AT ITS LIMIT', 1.118034)
+    >>> biased = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+    >>> ib.diagnose(biased, X, y).objects["homogeneity"].mixed
+    ('2.bias',)
+    """
+    check_word("loss", loss, MarginLoss)
+    if (X_val is None) != (y_val is None):
+        given, lacking = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
+        raise ValueError(f"`{given}` was given without `{lacking}`: give both, or neither")
+    structure = recognise(take_subject(network, X, y, _gates_of(gates, X)))
+    held_out = None
+    if X_val is not None:
+        own = gates_val if gates_val is not None else _held_out_gates(gates, X_val)
+        held_out = structure.subject.beside(X_val, y_val, own)
+    heading = _heading(structure, held_out, loss)
+    findings = tuple(_find(structure, held_out, loss, trajectory, max_weights))
+    shown = Finding.said("own", objects={"network": network})
+    return Report(heading, (*findings, shown), call="implicit_bias.diagnose(network, X, y)")
+
+
+def _find(
+    structure: Structure,
+    held_out: Subject | None,
+    loss: MarginLoss,
+    trajectory: Trajectory | None,
+    max_weights: int,
+) -> Iterator[Finding]:
+    """Yield the findings in the order of a reader."""
+    subject = structure.subject
+    twins = unseparated_twins(subject)
+    optimum = find_optimum(structure, subject.data.y.numpy())
+    found = measure_own(structure, optimum, held_out)
+    if trajectory is not None:
+        _require_own(trajectory, found)
+    local = find_local(structure, optimum, found, max_weights=max_weights)
+    course = None if trajectory is None else course_finding(trajectory, structure, optimum, found)
+    predicted = "" if course is None else farther_in_words(course)
+    yield verdict_finding(structure, optimum, found, local.evidence, twins, predicted)
+    yield form_finding(structure)
+    yield limit_finding(structure, optimum)
+    yield network_finding(found, structure, optimum, loss)
+    yield local.finding
+    yield units_finding(structure, optimum, found)
+    if course is not None:
+        yield course
+
+
+def _gates_of(gates: Any, X: Any) -> Any:
+    """Return the gates of inputs: those that were given, or what a gating gives."""
+    return gates.transform(X) if hasattr(gates, "transform") else gates
+
+
+def _held_out_gates(gates: Any, X_val: Any) -> Any:
+    if gates is None or hasattr(gates, "transform"):
+        return _gates_of(gates, X_val)
+    raise ValueError(
+        "`gates` are those of `X` alone: give `gates_val` for `X_val`, or a fitted gating as "
+        "`gates`"
+    )
+
+
+def _require_own(trajectory: Trajectory, found: MeasuredNetwork) -> None:
+    last, own = float(trajectory.smallest_margin[-1]), found.state.smallest_margin
+    if not math.isclose(last, own, rel_tol=CLOSE, abs_tol=1e-12):
+        raise ValueError(
+            f"`trajectory` ends at a smallest margin of {last:.6g}, and `network` has {own:.6g} on "
+            "these data: give the trajectory of its own training, to its end"
+        )
+
+
+def _heading(structure: Structure, held_out: Subject | None, loss: str) -> Heading:
+    subject, theory = structure.subject, THEORIES[structure.form]
+    data = subject.data
+    arrays = [data.X.numpy(), data.y.numpy()]
+    if held_out is not None:
+        arrays += [held_out.data.X.numpy(), held_out.data.y.numpy()]
+    n_val = 0 if held_out is None else len(held_out.data.y)
+    shape = " x ".join(map(str, data.X.shape[1:]))
+    description = f"{len(data.y)} training sample{'s' * (len(data.y) != 1)} of {shape} inputs"
+    description += f", {n_val} held out" if n_val else ", none held out"
+    name = subject.name
+    return Heading(
+        model=name,
+        theorem=f"{form_in_words(structure)}. {theory.theorem[:1].upper()}{theory.theorem[1:]}",
+        program=theory.program,
+        setup=f"{description}; {subject.n_weights:,} trained weights; {loss} loss",
+        title=form_in_words(structure),
+        source=theory.source,
+        more="report.details(): all measures   report.plot()   report.save(DIR)",
+        record={
+            "model": "own network",
+            "theorem": theory.theorem,
+            "version": __version__,
+            "python": platform.python_version(),
+            "packages": {"torch": str(torch.__version__), "numpy": np.__version__},
+            "options": {"loss": loss},
+            "data": {
+                "description": description,
+                "n_train": len(data.y),
+                "n_val": n_val,
+                "n_inputs": int(np.prod(data.X.shape[1:])),
+                "sha256": digest(*arrays),
+            },
+        },
+    )

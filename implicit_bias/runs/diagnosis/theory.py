@@ -1,0 +1,154 @@
+"""Theorems by the form of the scores: which names a limit, which a bound, and which neither."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from ...networks.recognition.structure import Form, Structure
+from ...quantities.assumptions import Premise
+from ...quantities.papers import JI, JI_2019, LIPPL, LIPPL_B8, LYU, NO_LIMIT, SOUDRY, SOUDRY_3
+from ...quantities.premises import (
+    FULL_BATCHES,
+    LINEAR_METHODS,
+    LOSS,
+    LOSS_TO_0,
+    METHOD,
+    PROPOSITION_B8,
+)
+
+__all__ = ["THEORIES", "Says", "Theory", "form_in_words"]
+
+Says = Literal["limit", "local limit", "none"]
+
+KKT = f"training goes to some KKT point of the margin problem ({LYU}, theorem 4.4)"
+KKT_PROGRAM = "min ||w||^2 / 2  s.t.  y_n f_w(x_n) >= 1, locally"
+
+
+@dataclass(frozen=True)
+class Theory:
+    """What is proved of the training of networks of one form.
+
+    Attributes
+    ----------
+    says : {"limit", "local limit", "none"}
+        Whether a theorem names the limit; if none does, whether the KKT point next to the network
+        can be computed.
+    theorem, program : str
+    source : str
+        The paper and the number of the theorem, in a few words.
+    assumes : tuple of Premise
+        All that the theorem assumes of training and of the network.
+    """
+
+    says: Says
+    theorem: str
+    program: str
+    source: str
+    assumes: tuple[Premise, ...] = (LOSS, METHOD, FULL_BATCHES, LOSS_TO_0)
+
+
+THEORIES: Mapping[Form, Theory] = MappingProxyType(
+    {
+        Form.FEATURES: Theory(
+            "limit",
+            "directional limit of scores that are linear in their weights is the hard-margin SVM "
+            f"of the features ({SOUDRY}, theorem 3)",
+            "min ||w||  s.t.  y_n <w, phi(x_n)> >= 1",
+            SOUDRY_3,
+            (LOSS, LINEAR_METHODS, FULL_BATCHES),
+        ),
+        Form.LINEAR: Theory(
+            "limit",
+            "directional limit of a product of linear layers, end to end, is the hard-margin SVM "
+            f"({JI})",
+            "min ||b||  s.t.  y_n <b, phi(x_n)> >= 1",
+            JI_2019,
+        ),
+        Form.UNITS: Theory(
+            "limit",
+            "directional limit of units with fixed gates below linear layers is the group lasso "
+            f"over units ({LIPPL}, proposition B.8; its proof asks no more of features)",
+            "min sum_h ||zeta_h||  s.t.  y_n sum_h <zeta_h, phi_h(x_n)> >= 1",
+            LIPPL_B8,
+            PROPOSITION_B8,
+        ),
+        Form.LAYERS: Theory(
+            "local limit",
+            "no theorem names the limit of layers with fixed gates between them. Proved: the path "
+            f"group lasso is a lower bound of its value. Theorem: {KKT}",
+            "min sum_p ||zeta_p||  s.t.  y_n sum_p A_p(n) <zeta_p, x_n> >= 1, p the paths; "
+            + KKT_PROGRAM,
+            NO_LIMIT,
+        ),
+        Form.QUADRATIC: Theory(
+            "local limit",
+            f"no theorem names the limit of a quadratic form in the weights. Theorem: {KKT}; "
+            "multipliers bound the value of every other network from below",
+            KKT_PROGRAM,
+            NO_LIMIT,
+        ),
+        Form.POLYNOMIAL: Theory(
+            "local limit",
+            f"no theorem names the limit of a polynomial in the weights. Theorem: {KKT}",
+            KKT_PROGRAM,
+            NO_LIMIT,
+        ),
+        Form.TWO_LAYER_RELU: Theory(
+            "none",
+            f"no theorem names the limit of a ReLU network on general data. Theorem: {KKT}",
+            KKT_PROGRAM,
+            NO_LIMIT,
+        ),
+        Form.DEEP_RELU: Theory(
+            "none",
+            f"no theorem names the limit of a deep ReLU network. Theorem: {KKT}",
+            KKT_PROGRAM,
+            NO_LIMIT,
+        ),
+        Form.PIECEWISE: Theory(
+            "none",
+            "no theorem names the limit of a network whose weights move its gates. Theorem: " + KKT,
+            KKT_PROGRAM,
+            NO_LIMIT,
+        ),
+        Form.HOMOGENEOUS: Theory(
+            "none",
+            "no theorem names the limit. If its scores are locally Lipschitz and definable, " + KKT,
+            KKT_PROGRAM,
+            NO_LIMIT,
+        ),
+        Form.NOT_HOMOGENEOUS: Theory(
+            "none",
+            "no theorem here: they are of networks that are homogeneous in their weights",
+            "none",
+            "none here: they are of homogeneous networks",
+            (),
+        ),
+    }
+)
+
+
+def form_in_words(structure: Structure) -> str:
+    """Return what a module is, with its degree, or which parameters keep it from having one."""
+    found = structure.homogeneity
+    if found.degree is not None:
+        return f"{structure.form.value}, homogeneous of degree {found.degree:g}"
+    if found.mixed:
+        return (
+            f"not homogeneous because of {_listed(found.mixed)}, without which it is of degree "
+            f"{found.degree_without:g}"
+        )
+    if found.powers:
+        terms = _listed([str(power) for power in found.powers])
+        return f"not homogeneous: a sum of terms of degrees {terms}"
+    if found.error <= 1e-7:
+        return "gradients do not belong to the scores: Euler's identity fails, f(a w) = a^L f(w)"
+    return "not homogeneous, and not because of a few biases"
+
+
+def _listed(words: tuple[str, ...] | list[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,0 +1,35 @@
+"""Names of `implicit_bias.runs.drawing`, with the modules that they are loaded from."""
+
+from .classes import class_row as class_row
+from .classes import plot_class_ratios as plot_class_ratios
+from .classes import plot_label_confusion as plot_label_confusion
+from .classes import plot_pair_margins as plot_pair_margins
+from .decision_maps import DecisionMap as DecisionMap
+from .decision_maps import is_planar as is_planar
+from .decision_maps import plot_decision_map as plot_decision_map
+from .decision_maps import plot_decision_maps as plot_decision_maps
+from .figures import Row as Row
+from .figures import compose as compose
+from .figures import legend_above as legend_above
+from .figures import panel_rows as panel_rows
+from .folds import fold_row as fold_row
+from .folds import plot_folds as plot_folds
+from .folds import plot_surface as plot_surface
+from .map_rows import gating_lines as gating_lines
+from .map_rows import map_row as map_row
+from .map_rows import plane_snapshots as plane_snapshots
+from .palette import BLACK as BLACK
+from .palette import BLUE as BLUE
+from .palette import GREEN as GREEN
+from .palette import GREY as GREY
+from .palette import ORANGE as ORANGE
+from .palette import VERMILLION as VERMILLION
+from .runs import plot_agreement as plot_agreement
+from .runs import plot_gate_changes as plot_gate_changes
+from .runs import plot_growth as plot_growth
+from .runs import plot_kkt as plot_kkt
+from .runs import plot_margin_ratio as plot_margin_ratio
+from .runs import plot_margins as plot_margins
+from .runs import plot_unit_norms as plot_unit_norms
+from .runs import run_panels as run_panels
+from .unit_growth import plot_unit_growth as plot_unit_growth

@@ -1,0 +1,48 @@
+"""Training with weight decay beside its finite limit: certified distances, sizes of units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...training.trajectory import Trajectory
+from .palette import BLUE, GREEN
+from .runs import power_ticks, step_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_decayed_units", "plot_value_gap"]
+
+
+def plot_value_gap(trajectory: Trajectory, ax: Axes) -> Axes:
+    """Draw by how much the network's value is above the optimum, certified at every checkpoint.
+
+    Once by the network's own loss slopes, which bound the optimum without a solver, and once by the
+    limit's.
+    """
+    curves = {"value_gap": ("by its own loss slopes", BLUE),
+              "over_optimum": ("beside the limit", GREEN)}  # fmt: skip
+    for name, (label, color) in curves.items():
+        values = trajectory.observed[name]
+        shown = np.where(values > 0, values, np.nan)
+        ax.plot(trajectory.step, shown, color=color, marker=".", label=label)
+    ax.set_yscale("log")
+    power_ticks(ax)
+    ax.set_ylabel("value above the optimum, relative")
+    ax.legend(fontsize="small")
+    return step_axis(ax, float(trajectory.step[-1]))
+
+
+def plot_decayed_units(trajectory: Trajectory, unit_norms: NDArray[np.float64], ax: Axes) -> Axes:
+    """Draw the norm of every unit over training, and those of the limit `unit_norms` as ticks."""
+    for h in range(trajectory.unit_norms.shape[1]):
+        dead = unit_norms[h] == 0
+        ax.plot(trajectory.step, trajectory.unit_norms[:, h], color="0.7" if dead else BLUE)
+    last = float(trajectory.step[-1])
+    ax.plot(np.full(len(unit_norms), last), unit_norms, "_", color="black", ms=12, label="limit")
+    ax.set_ylabel("norms of units (grey: dead in the limit)")
+    ax.legend(fontsize="small")
+    return step_axis(ax, last)

@@ -1,0 +1,150 @@
+"""The end of every command: exit codes, messages, signals."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .._support.files import harmless
+from .._support.interrupts import INTERRUPTED, raised
+
+if TYPE_CHECKING:
+    from .reports.report import Report
+
+__all__ = [
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "PICTURES",
+    "ending",
+    "failures_reported",
+    "print_notices",
+    "rendered",
+    "say",
+    "terminated_like_interrupted",
+    "width",
+]
+
+BAD_INPUT = 2
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a text, on stderr if `err`, without what would command the terminal.
+
+    Names and labels of data, and messages about them, come from files.
+    """
+    click.echo(harmless(text), err=err)
+
+
+def ending(*endings: str) -> Any:
+    """Return a check that a path ends in one of these."""
+
+    def check(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+        """Refuse a path with another ending."""
+        if path is not None and path.suffix.lower() not in endings:
+            *some, last = endings
+            raise click.BadParameter(f"{path} must end in {', '.join(some)} or {last}")
+        return path
+
+    return check
+
+
+@contextlib.contextmanager
+def failures_reported() -> Iterator[None]:
+    """Turn everything that ends a run early into one message on stderr and an exit code.
+
+    Warnings of the library go there too.
+    """
+    try:
+        with _warnings_shown():
+            yield
+    except (MemoryError, RuntimeError) as error:
+        # PyTorch has no type of its own for what its allocator on the CPU refuses.
+        if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
+            raise
+        words = str(error).split("DefaultCPUAllocator: ")[-1].split(" Error code")[0].rstrip(".")
+        why = f": {words}" if words else ""
+        say(f"Error: out of memory{why}: take a smaller network, or fewer samples", err=True)
+        raise SystemExit(BAD_INPUT) from error
+    except (ValueError, TypeError, OverflowError, OSError) as error:
+        say(f"Error: {error}", err=True)
+        raise SystemExit(BAD_INPUT) from error
+    except KeyboardInterrupt:
+        say("interrupted before there was anything to report", err=True)
+        raise SystemExit(INTERRUPTED) from None
+
+
+class _Echo(logging.Handler):
+    """Messages as lines on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record as one line."""
+        say(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
+
+
+@contextlib.contextmanager
+def _warnings_shown() -> Iterator[None]:
+    """Print the warnings that both packages log."""
+    echo = _Echo(logging.WARNING)
+    loggers = [logging.getLogger(name) for name in (__name__.split(".")[0], "solvers")]
+    for logger in loggers:
+        logger.addHandler(echo)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(echo)
+
+
+def print_notices(report: Report) -> None:
+    """Print all that a reader must not miss, on stderr."""
+    if report.status is not None and report.status.name != "SOLVED":
+        where = f" ({report.concerns})" if report.concerns else ""
+        say(f"{report.status.name}{where}: {report.advice}", err=True)
+    if report.shortfall:
+        say(f"NOT SEPARATED: {report.shortfall}", err=True)
+    if report.failure is not None:
+        say(f"Error: {report.failure}", err=True)
+    if not report.finished:
+        say("interrupted: what was finished is reported", err=True)
+
+
+@contextlib.contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """Let Ctrl-C end what runs here so that it is reported and saved, and SIGTERM as Ctrl-C does.
+
+    Cluster schedulers send SIGTERM.
+    """
+
+    def interrupt(number: int, frame: object) -> None:
+        """Pass the signal on as SIGINT."""
+        signal.raise_signal(signal.SIGINT)
+
+    try:
+        usual = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not the main thread, which alone is sent signals
+        yield
+        return
+    try:
+        with raised():
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+
+
+def rendered(report: Report, *, details: bool) -> str:
+    """Render a report as wide as the terminal: its first screen, or all that it has."""
+    return (report.details if details else report.first_screen)(width())
+
+
+def width() -> int:
+    """Return the columns of the terminal; of a page where there is none."""
+    import shutil
+
+    return shutil.get_terminal_size((100, 24)).columns
