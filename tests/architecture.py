@@ -235,7 +235,7 @@ def draw(known: Mapping[str, Room], graph: Graph) -> Figure:
     for name in graph:
         reached = below[name] | {name}
         colours = COLOURS[PREDICTS in reached, TRAINS in reached]
-        _box(ax, known[name], (at[name], height[name] * FLOOR), colours)
+        _box(ax, known, name, (at[name], height[name] * FLOOR), colours)
     _legend(ax)
     return figure
 
@@ -279,8 +279,11 @@ def _arrow(
     )  # fmt: skip
 
 
-def _box(ax: Axes, room: Room, middle: tuple[float, float], colours: tuple[str, str, str]) -> None:
-    x, y = middle
+def _box(
+    ax: Axes, known: Mapping[str, Room], name: str, middle: tuple[float, float],
+    colours: tuple[str, str, str],
+) -> None:  # fmt: skip
+    room, (x, y) = known[name], middle
     face, edge, _ = colours
     ax.add_patch(
         FancyBboxPatch(
@@ -291,7 +294,8 @@ def _box(ax: Axes, room: Room, middle: tuple[float, float], colours: tuple[str, 
     )  # fmt: skip
     lines = [(room.name, 13.0, "bold", edge)]
     lines += [(line, 10.0, "normal", INK) for line in textwrap.wrap(room.words, 27)]
-    lines += [(line, 8.5, "normal", edge) for line in textwrap.wrap(", ".join(folders(room)), 33)]
+    inside = ", ".join(folders(room, known))
+    lines += [(line, 8.5, "normal", edge) for line in textwrap.wrap(inside, 33)]
     y += sum(LEADING * size for _, size, *_ in lines) / 2
     for line, size, weight, colour in lines:
         y -= LEADING * size
@@ -299,11 +303,12 @@ def _box(ax: Axes, room: Room, middle: tuple[float, float], colours: tuple[str, 
                 color=colour)  # fmt: skip
 
 
-def folders(room: Room) -> Iterator[str]:
-    """The folders inside of a room."""
+def folders(room: Room, known: Mapping[str, Room]) -> Iterator[str]:
+    """The folders inside of a room that are no rooms of their own."""
     for place in room.files:
         if place.endswith("/"):
-            yield from sorted(path.parent.name for path in (ROOT / place).glob("*/__init__.py"))
+            yield from sorted(path.parent.name for path in (ROOT / place).glob("*/__init__.py")
+                              if room_of(path, known) == room.name)  # fmt: skip
 
 
 def _legend(ax: Axes) -> None:
@@ -317,7 +322,7 @@ def _legend(ax: Axes) -> None:
 
 def described(known: Mapping[str, Room]) -> str:
     """The words in the picture, which it keeps beside their curves for those who cannot see it."""
-    return "; ".join(f"{room.name}: {', '.join([room.words, *folders(room)])}"
+    return "; ".join(f"{room.name}: {', '.join([room.words, *folders(room, known)])}"
                      for room in known.values())  # fmt: skip
 
 
