@@ -80,7 +80,9 @@ def run_separable(setup: Setup) -> Run[Any]:
         title = f"{joint.network_name} of {n_outputs(samples.train)} outputs beside {joint.name}"
         return _beside(gated(samples, joint), joint, title)
     if setup.options.classes == "all":
-        run: Run[Any] = resolve_name(f"{__package__}.one_vs_rest:one_vs_rest_run")(samples, parts)
+        run: Run[Any] = resolve_name(f"{__package__}.classes.one_vs_rest:one_vs_rest_run")(
+            samples, parts
+        )
         return run
     return _beside(samples, parts, parts.title)
 
