@@ -170,6 +170,9 @@ def certify_hinge(
 def _above(program: HingeProgram, u: Floats) -> tuple[float, float]:
     if not np.all(np.isfinite(u)):
         return math.inf, math.nan
+    # The bound knows no scale; squares of entries far from 1 would overflow.
+    unit = math.ldexp(1.0, math.frexp(float(np.max(np.abs(u))))[1] - 1)
+    u = u / unit
     norms = np.linalg.norm(u, axis=1)
     n_operations = program.X.shape[1] + program.n_groups + 6
     margins = program.margins(u)
@@ -178,7 +181,7 @@ def _above(program: HingeProgram, u: Floats) -> tuple[float, float]:
     lost = rounding(n_operations) * sizes * np.linalg.norm(program.X, axis=1) + TINY
     floor, smallest = float(np.min(margins - lost)), float(np.min(margins))
     total = float(norms.sum()) * (1 + rounding(n_operations))
-    return (total / floor * (1 + rounding(2)) if floor > 0 else math.inf), smallest
+    return (total / floor * (1 + rounding(2)) if floor > 0 else math.inf), smallest * unit
 
 
 def _below(program: HingeProgram, lam: Floats, shares: Floats) -> float:

@@ -344,7 +344,7 @@ def test_memory_that_does_not_suffice_ends_with_2(monkeypatch) -> None:
     def too_large(*run):
         raise MemoryError("Unable to allocate 48.4 GiB")
 
-    monkeypatch.setattr(home(ib.run), "imported", lambda path: too_large)
+    monkeypatch.setattr(home(ib.run), "resolve_name", lambda path: too_large)
     result = run(*SMALL, "--quiet")
     assert result.exit_code == 2
     assert result.stderr == (

@@ -53,7 +53,7 @@ def ended(process: subprocess.Popen[str], said: str) -> tuple[str, str]:
 def test_ctrl_c_while_a_command_starts_ends_it_in_a_word(module, times) -> None:
     process = started(*LONG, flags=("-X", "importtime"))
     said = "".join(wait_for(process, f" {module}\n"))
-    if module.endswith("_interrupts"):  # which the command enters right after
+    if module.endswith(".interrupts"):  # which the command enters right after
         said += "".join(wait_for(process, " implicit_bias.options.fields\n"))
     for _ in range(times):
         process.send_signal(signal.SIGINT)

@@ -68,7 +68,7 @@ def nonnegative_fit(
     # Unit columns: samples may differ in size by orders of magnitude.
     scaled, wanted = gram * scale[:, None] * scale, target * scale
     positive = usable if guess is None else usable & (guess > 0)
-    allowed = xp.where(usable, ROUNDING * float_of(xp.max(xp.abs(wanted))), np.inf)
+    allowed = xp.where(usable, ROUNDING * xp.max(xp.abs(wanted)), np.inf)
 
     def solve(active: Array, lam: Array, exact: bool) -> SetSolution | None:
         index, lam = xp.nonzero(active)[0], xp.zeros_like(wanted)

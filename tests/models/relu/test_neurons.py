@@ -25,7 +25,7 @@ def plane() -> ib.Report:
 
 def test_on_orthogonally_separable_points_limit_and_local_limit_are_the_two_neurons(plane) -> None:
     (found,) = (one for one in plane.findings if one.key == "neurons")
-    beside = found.objects["neurons"]
+    beside = found.views.objects["neurons"]
     assert set(beside) == {"SVM-LC", "local limit"}
     for one in beside.values():
         # Gates that they set themselves: both are limits of a ReLU network.
@@ -39,7 +39,7 @@ def test_on_orthogonally_separable_points_limit_and_local_limit_are_the_two_neur
     assert row["local_neuron_distance"] == beside["local limit"].transport.distance
     record = plane.results["neurons"]["SVM-LC"]
     assert record["n_neurons"] <= 6 and record["own_gates"] == 1
-    shown = {label: cells for label, *cells in found.tables[0].rows}
+    shown = {label: cells for label, *cells in found.views.tables[0].rows}
     assert shown["gates that they set as learned (100%)"] == ["100.00%"] * 2
 
 
@@ -50,14 +50,14 @@ def test_a_copy_with_frozen_gates_is_near_the_units_of_its_limit(plane) -> None:
 
 def test_starts_that_reach_one_network_are_told_so(plane) -> None:
     (found,) = (one for one in plane.findings if one.key == "starts")
-    first, second = found.objects["networks"]
+    first, second = found.views.objects["networks"]
     # Not one network as weights, nor as units in their order, but modulo symmetry.
     assert np.linalg.norm(first.zeta().detach() - second.zeta().detach()) > 1
     groups = plane.results["starts"]["networks"]
     assert groups["labels"] == [0, 0] and groups["within"] < 0.1
     assert plane.results["starts"]["limits"]["distances"][0][1] < 1e-6
     assert (plane.row()["n_networks"], plane.row()["n_limits"]) == (1, 1)
-    (table,) = found.tables
+    (table,) = found.views.tables
     assert table.title.startswith("which network is reached: 1 from 2 starts")
     assert [row[3] for row in table.rows] == ["#1", "#1"] == [row[-1] for row in table.rows]
 

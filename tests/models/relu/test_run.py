@@ -267,7 +267,7 @@ def test_a_network_that_does_not_separate_its_data_ends_with_5() -> None:
     assert "the network separates the training data: DOES NOT HOLD" in result.stdout
     same = report(momentum=0.0, n_train=100, frozen_trainer="same")
     (frozen,) = (one for one in same.findings if one.key == "frozen")
-    assert "the copy with frozen gates does not separate" in frozen.shortfall
+    assert "the copy with frozen gates does not separate" in frozen.views.shortfall
 
 
 def test_the_picture_has_the_maps_of_the_plane_and_the_freeze() -> None:
