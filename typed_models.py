@@ -49,11 +49,11 @@ from torch.nn import Module
 
 from solvers import ArrayLike, SolverName
 
-from ._words import DeviceName
+from ._support.words import DeviceName
 from .data.dataset import Dataset
 from .data.labelled import ClassDataset
-from .reports.held import ClassesT, NetworkT, RegimeT
-from .reports.report import Report
+from .runs.reports.held import ClassesT, NetworkT, RegimeT
+from .runs.reports.report import Report
 {imports}
 
 ModelName: TypeAlias = {models}

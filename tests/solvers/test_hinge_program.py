@@ -82,7 +82,7 @@ def test_a_guess_that_misleads_costs_time_and_nothing_else(seed) -> None:
     ):
         found = solve_hinge(program, u, guess=guess)
         assert found.status is Status.SOLVED and found.solves > 0
-        assert found.certificate.objective == pytest.approx(optimum, rel=1e-10)
+        assert found.certificate.objective == pytest.approx(optimum, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_any_multipliers_and_shares_bound_the_optimum_from_below() -> None:
             )
             for h in range(shape[1])
         ]
-        assert bound == pytest.approx(lam.sum() / np.linalg.norm(v, axis=1).max(), rel=1e-10)
+        assert bound == pytest.approx(lam.sum() / np.linalg.norm(v, axis=1).max(), rel=1e-9)
         best = max(best, bound)
     assert 0 < best <= optimum
 
