@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
 import pytest
 from click import Choice
+from safetensors.numpy import load_file
 
 from implicit_bias.data import DRAWN, IMAGE_SETS, NAMES, TABLES, TableName
 from implicit_bias.models import MODELS
@@ -126,9 +128,6 @@ NEEDS = {
     ("heads", "trainer"): "--share 1",
 }
 
-# Their runs keep no trajectory in a file; what they tell of it is in the results.
-UNSEEN = ("distillation", "gdln")
-
 # Those of losses of margins.
 MARGIN_TRAINERS = [name for name in TRAINERS if "logistic" in losses_of(name)]
 
@@ -151,6 +150,13 @@ def answer(record: dict[str, Any]) -> dict[str, Any]:
     """What a run found, without what it was asked for."""
     asked = {"options", "seeds", "version", "packages", "python"}
     return {key: entry for key, entry in without_times(record).items() if key not in asked}
+
+
+def lengths_of_trajectories(folder: Path) -> set[int]:
+    """How many checkpoints each trajectory of a saved run has, of tables and of runs alike."""
+    tables = [len(pd.read_parquet(file)) for file in folder.glob("*trajectory*.parquet")]
+    steps = [load_file(file).get("row.step", ()) for file in folder.glob("*run.safetensors")]
+    return {*tables, *map(len, steps)}
 
 
 @pytest.fixture(scope="module")
@@ -182,11 +188,10 @@ def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_p
     if name == "device":
         assert "torch cannot use device 'cuda:77' here" in run("--model", model, *given).stderr
         return
-    if name == "checkpoints" and model not in UNSEEN:
+    if name == "checkpoints":
         # Of trajectories alone: most results are of the last step.
         results("--model", model, *given, "--save", tmp_path / "run", code=REPORTED)
-        kept = [pd.read_parquet(file) for file in (tmp_path / "run").glob("*trajectory*.parquet")]
-        assert {len(trajectory) for trajectory in kept} == {2}
+        assert lengths_of_trajectories(tmp_path / "run") == {2}
         return
     if model not in usual:
         usual[model] = results("--model", model, *SMALL[model], code=REPORTED)
