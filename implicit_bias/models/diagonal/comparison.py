@@ -31,6 +31,12 @@ __all__ = [
 class DiagonalComparison(Measured):
     """A trained diagonal network, compared with the limit of gradient flow from its start."""
 
+    TITLE = "network beside its limit"
+    SCREEN = (
+        "limit_error", "start_error", "potential_ratio", "off_span", "l1_norm", "l2_norm",
+        "agreement",
+    )  # fmt: skip
+
     limit_error: float = quantity()
     start_error: float = quantity()
     potential_ratio: float = quantity()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -12,18 +13,21 @@ import numpy as np
 from ..._support.solve import Status
 from ...data.arrays import Floats
 from ...data.dataset import Dataset
+from ...data.sample import Sample
 from ...limits.finite.diagonal import DiagonalLimit, solve_diagonal
 from ...limits.finite.program import LeastPotential
 from ...networks.drawn import balanced_diagonal
-from ...runs.gathering import gather
-from ...runs.programs import RunPrograms, stated
+from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
-from ...runs.reports.report import Report
 from ...runs.setup import Setup, data_record, training_settings
+from ...runs.stages import Found, Run, Stage, later
 from ...runs.user_data import load_chosen
-from .setup import NAME, DiagonalSetup, of_margins, solved
+from ...training.settings import TrainingSettings
+from .model import INTERPOLATES, SEPARATES
 
-__all__ = ["diagonal_programs", "run_diagonal"]
+__all__ = ["DiagonalSetup", "limit_finding", "run_diagonal"]
+
+NAME = LeastPotential.name
 
 # A learning rate over the inverse of the largest curvature: descent is stable below 2.
 RATE = 0.1
@@ -43,7 +47,72 @@ _OF_MARGINS = {
 }
 
 
-def run_diagonal(setup: Setup) -> Report:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DiagonalSetup(Setup):
+    """The setup of a run, with its data and the start of its network.
+
+    Attributes
+    ----------
+    dataset : Dataset
+    targets : (n,) array
+        The part that features fit, whose slopes of the squared loss are those of all; labels on
+        the loss of margins.
+    misfit : float
+        The part of the targets that no coefficients fit, relative.
+    start : pair of (m,) arrays
+        Weights u and v that the network begins with.
+    """
+
+    dataset: Dataset
+    targets: Floats
+    misfit: float
+    start: tuple[Floats, Floats]
+
+    @property
+    def train(self) -> Sample:
+        """The training part of the data."""
+        return Sample(self.dataset.X_train, self.dataset.y_train, None)
+
+    @property
+    def held_out(self) -> Sample:
+        """The held-out part of the data."""
+        return Sample(self.dataset.X_val, self.dataset.y_val, None)
+
+    @property
+    def of_margins(self) -> bool:
+        """True if the network is trained on the loss of margins."""
+        return _of_margins(self)
+
+    @property
+    def goal(self) -> float | None:
+        """The margin by which rates are chosen, and that of a prediction alone; None of targets."""
+        return -math.log(GOAL) if self.of_margins else None
+
+    @cached_property
+    def limit(self) -> DiagonalLimit:
+        """The limit of the start, of its targets or of the margin that is the goal."""
+        X = np.asarray(self.dataset.X_train, dtype=np.float64)
+        return solve_diagonal(X, self.targets, *self.start, margin=self.goal, tol=self.options.tol)
+
+    @cached_property
+    def settings(self) -> TrainingSettings:
+        """The settings of training, with rates by the curvature where none were chosen."""
+        options, schedule = self.options, None
+        X = np.asarray(self.dataset.X_train, dtype=np.float64)
+        if not options.learning_rate and self.trains:
+            curvature, first = (
+                (_curvature_of_margins, 1.0) if self.of_margins else (_curvature, RATE)
+            )
+            rate = first / curvature(X, self.limit, options.init_scale)
+            grown = (min(GROWTH**phase, 1 / first) for phase in range(len(options.steps)))
+            schedule = tuple((n, rate * by) for n, by in zip(options.steps, grown, strict=True))
+        elif not self.trains:
+            schedule = ((1, 1.0),)
+        settings = training_settings(options, self.seeds, schedule=schedule)
+        return replace(settings, trainer="normalised") if self.of_margins else settings
+
+
+def run_diagonal(setup: Setup) -> Run[DiagonalSetup]:
     """Predict a diagonal network from its start, train it, and compare them.
 
     Raises
@@ -51,72 +120,30 @@ def run_diagonal(setup: Setup) -> Report:
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
-    whole = _prepare(setup)
-    heading = setup.heading(
-        data_record(whole.dataset),
-        title="a diagonal network beside the limit of its start, from kernel to rich",
-        choices=f"start of scale {setup.options.init_scale:g}",
-        **(_OF_MARGINS if of_margins(setup) else {}),
-    )
-    return gather(heading, _find(whole), setup.folder)
-
-
-def diagonal_programs(setup: Setup) -> RunPrograms:
-    """State the program of the limit in cvxpy.
-
-    Raises
-    ------
-    ValueError, FileNotFoundError
-        As `run_diagonal`.
-    """
-    dataset, targets, _ = _data(setup)
-    u, v = _start(setup, dataset)
-    setup.progress.stage(f"stating the {NAME} on {len(targets)} samples")
-    margin = -math.log(GOAL) if of_margins(setup) else None
-    problem = LeastPotential().literal(dataset.X_train, targets, u, v, margin=margin)
-    program = stated(NAME, problem, "coefficients are p - q")
-    return RunPrograms(setup.model, dataset.description, (program,))
-
-
-def _prepare(setup: Setup) -> DiagonalSetup:
-    options, seeds = setup.options, setup.seeds
-    dataset, targets, misfit = _data(setup)
-    start = _start(setup, dataset)
-    X = np.asarray(dataset.X_train, dtype=np.float64)
-    margin = -math.log(GOAL) if of_margins(setup) else None
-    limit = solve_diagonal(X, targets, *start, margin=margin, tol=options.tol)
-    schedule = None
-    if not options.learning_rate and setup.trains:
-        curvature, first = (_curvature, RATE) if margin is None else (_curvature_of_margins, 1.0)
-        rate = first / curvature(X, limit, options.init_scale)
-        grown = (min(GROWTH**phase, 1 / first) for phase in range(len(options.steps)))
-        schedule = tuple((n, rate * by) for n, by in zip(options.steps, grown, strict=True))
-    elif not setup.trains:
-        schedule = ((1, 1.0),)
-    settings = training_settings(options, seeds, schedule=schedule)
-    if margin is not None:
-        settings = replace(settings, trainer="normalised")
-    return DiagonalSetup(
-        **setup.shared,
-        dataset=dataset,
-        start=start,
-        limit=limit,
-        misfit=misfit,
-        settings=settings,
-    )
-
-
-def _data(setup: Setup) -> tuple[Dataset, Floats, float]:
-    """Return the data, the part of their targets that features fit, and what is left, relative.
-
-    The slopes of the squared loss are those of the part that features fit.
-    """
     dataset = cast(Dataset, setup.user_data.dataset or load_chosen(setup.options))
     X, y = (np.asarray(one, dtype=np.float64) for one in (dataset.X_train, dataset.y_train))
-    if of_margins(setup):
-        return dataset, y, 0.0
-    fitted = X @ np.linalg.lstsq(X, y, rcond=None)[0]
-    return dataset, fitted, float(np.linalg.norm(y - fitted) / np.linalg.norm(y))
+    targets, misfit = y, 0.0
+    if not _of_margins(setup):
+        targets = X @ np.linalg.lstsq(X, y, rcond=None)[0]
+        misfit = float(np.linalg.norm(y - targets) / np.linalg.norm(y))
+    whole = DiagonalSetup(
+        **setup.shared,
+        dataset=dataset,
+        targets=targets,
+        misfit=misfit,
+        start=_start(setup, dataset),
+    )
+    heading = setup.heading(
+        data_record(dataset),
+        title="a diagonal network beside the limit of its start, from kernel to rich",
+        choices=f"start of scale {setup.options.init_scale:g}",
+        **(_OF_MARGINS if whole.of_margins else {}),
+    )
+    return Run(setup=whole, heading=heading, stages=STAGES, checks=lambda: whole.settings)
+
+
+def _of_margins(setup: Setup) -> bool:
+    return bool(setup.options.loss == "logistic")
 
 
 def _curvature(X: Floats, limit: DiagonalLimit, scale: float) -> float:
@@ -151,13 +178,36 @@ def _start(setup: Setup, dataset: Dataset) -> tuple[Floats, Floats]:
     return u, v
 
 
-def _find(setup: DiagonalSetup) -> Iterator[Finding]:
-    """Yield the findings of the run, each as soon as it is known."""
-    setup.progress.stage(f"solving for the {NAME} on {len(setup.train.y)} samples")
-    ends = not setup.trains or setup.limit.status is Status.NOT_SEPARABLE
-    if ends or not of_margins(setup):
-        yield solved(setup)
-    if not ends:
-        from .trained_run import train_and_compare  # with torch, which no limit alone needs
+def _predict(setup: DiagonalSetup, found: Found) -> Iterator[Finding]:
+    """Find the limit; that of margins follows from the network's own, where one is trained."""
+    setup.progress.stage(f"solving for the {NAME} on {len(setup.targets)} samples")
+    if not (setup.of_margins and _goes_on(setup, found)):
+        yield limit_finding(setup.limit, setup.misfit)
 
-        yield from train_and_compare(setup)
+
+def _goes_on(setup: DiagonalSetup, found: Found) -> bool:
+    return setup.trains and setup.limit.status is not Status.NOT_SEPARABLE
+
+
+def _state(setup: DiagonalSetup) -> Iterator[StatedProgram]:
+    X, targets = setup.dataset.X_train, setup.targets
+    setup.progress.stage(f"stating the {NAME} on {len(targets)} samples")
+    problem = LeastPotential().literal(X, targets, *setup.start, margin=setup.goal)
+    yield stated(NAME, problem, "coefficients are p - q")
+
+
+STAGES: tuple[Stage[DiagonalSetup], ...] = (
+    Stage(finds=_predict, states=_state),
+    Stage(finds=later(f"{__package__}.trained_run:train"), trains=True, when=_goes_on),
+)
+
+
+def limit_finding(limit: DiagonalLimit, misfit: float) -> Finding:
+    """Return the finding of the limit."""
+    separates = {Status.SOLVED: True, Status.NOT_SEPARABLE: False}.get(limit.status)
+    assumption = (
+        SEPARATES.found(holds=separates)
+        if limit.margin is not None
+        else INTERPOLATES.found(misfit=misfit, holds=misfit <= limit.tol)
+    )
+    return Finding("limit", {"limit": limit}, NAME, assumptions=(assumption,))

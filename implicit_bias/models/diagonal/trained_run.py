@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,12 +13,13 @@ import torch
 from ...limits.finite.diagonal import DiagonalLimit, solve_diagonal
 from ...networks.diagonal_linear import DiagonalLinear
 from ...quantities.assumptions import Assumption
-from ...quantities.said import Side, Table
 from ...runs.decay.fit import fit
 from ...runs.reports.finding import Finding
 from ...runs.reports.trained import Trained, divergence
 from ...runs.reports.verdict import WITHIN, Evidence
 from ...runs.setup import torch_dtype
+from ...runs.stages import Found
+from ...training.trajectory import Trajectory
 from .comparison import (
     DiagonalComparison,
     DiagonalObserver,
@@ -30,24 +31,17 @@ from .comparison import (
 )
 from .figure import plot_kernel_to_rich, plot_limit_error
 from .model import FLOW
-from .setup import DiagonalSetup, of_margins, solved
+from .run import DiagonalSetup, limit_finding
 
-__all__ = ["train_and_compare"]
+__all__ = ["train"]
 
 # Scales of the picture: from where the limit has the least l1 norm to where it has the least l2.
 SCALES = np.geomspace(1e-4, 100.0, 25)
 
 
-def train_and_compare(setup: DiagonalSetup) -> Iterator[Finding]:
+def train(setup: DiagonalSetup, found: Found) -> Iterator[Finding]:
     """Train a network from the start of the run, and find how it compares with its limit."""
-    margins, dtype = of_margins(setup), torch_dtype(setup.options.dtype)
-    network = DiagonalLinear.from_weights(
-        *(torch.tensor(weights, dtype=dtype) for weights in setup.start),
-        device=setup.options.device,
-    )
-    observer = DiagonalObserver(network, setup.limit)
-    if margins:
-        observer = MarginObserver(network, setup.limit, setup.train)
+    network, observer = _begun(setup)
     setup.progress.stage(f"training for {setup.settings.n_steps} steps")
     trajectory = fit(
         setup,
@@ -58,30 +52,19 @@ def train_and_compare(setup: DiagonalSetup) -> Iterator[Finding]:
         X_val=setup.held_out.X,
         observer=observer,
     )
+    ended = {"network": Trained(network, trajectory, margins=False)}
     setup.progress.stage("comparing, and solving from other scales of the start")
     X, y = (np.asarray(one, dtype=np.float64) for one in setup.train[:2])
-    zeta = coefficients(network)
-    margin = smallest_margin(X, y, zeta) if margins else None
+    zeta, limit = coefficients(network), setup.limit
+    margin = smallest_margin(X, y, zeta) if setup.of_margins else None
     if margin is not None and margin <= 0:
-        yield Finding("network", {"network": Trained(network, trajectory, margins=False)})
-        yield Finding(
-            "verdict",
-            evidence=(
-                Evidence(
-                    status=setup.limit.status,
-                    near={"limit_error": math.inf},
-                    beside={},
-                    diverged=divergence(trajectory),
-                    reason="it does not separate its samples yet: give more `--steps`",
-                ),
-            ),
-        )
+        reason = "it does not separate its samples yet: give more `--steps`"
+        yield Finding("network", ended)
+        yield Finding("verdict", evidence=(_evidence(limit, math.inf, trajectory, reason),))
         return
     if margin is not None:
-        own = solve_diagonal(X, y, *setup.start, margin=margin, tol=setup.options.tol)
-        setup = replace(setup, limit=own)
-        yield solved(setup)
-    limit = setup.limit
+        limit = solve_diagonal(X, y, *setup.start, margin=margin, tol=setup.options.tol)
+        yield limit_finding(limit, setup.misfit)
     targets = X @ limit.zeta if margin is None else y
     norms = norms_over_scales(X, targets, SCALES, setup.options.tol, margin)
     point = np.array([np.abs(zeta).sum(), np.linalg.norm(zeta)])
@@ -90,38 +73,42 @@ def train_and_compare(setup: DiagonalSetup) -> Iterator[Finding]:
         partial(plot_kernel_to_rich, SCALES, norms, scale, point),
         partial(plot_limit_error, trajectory),
     )
-    yield Finding(
-        "network", {"network": Trained(network, trajectory, margins=False)}, panels=tuple(panels)
+    yield Finding("network", ended, panels=panels)
+    compared = compare_diagonal(limit, network, observer, setup.train, setup.held_out)
+    yield Finding("comparison", {"comparison": compared}, assumptions=(_flow(compared, limit),))
+    known = _evidence(
+        limit,
+        compared.limit_error,
+        trajectory,
+        _reason(compared, setup.of_margins),
+        beside={"start_error": compared.start_error, "agreement": compared.agreement},
+        remark="" if trajectory.finished else "interrupted",
     )
-    found = compare_diagonal(limit, network, observer, setup.train, setup.held_out)
-    yield Finding.measured(
-        "comparison",
-        found,
-        tables=(Table("network beside its limit", ("", "value"), tuple(found.rows())),),
-        sides=(Side("network", _side(found)),),
-        assumptions=(_flow(found, limit),),
-    )
-    yield Finding(
-        "verdict",
-        evidence=(
-            Evidence(
-                status=limit.status,
-                near={"limit_error": found.limit_error},
-                beside={"start_error": found.start_error, "agreement": found.agreement},
-                diverged=divergence(trajectory),
-                reason=_reason(found, margins),
-                remark="" if trajectory.finished else "interrupted",
-            ),
-        ),
-    )
+    yield Finding("verdict", evidence=(known,))
 
 
-def _side(found: DiagonalComparison) -> dict[str, float]:
-    names = (
-        "limit_error", "start_error", "potential_ratio", "off_span", "l1_norm", "l2_norm",
-        "agreement",
-    )  # fmt: skip
-    return {name: getattr(found, name) for name in names}
+def _begun(setup: DiagonalSetup) -> tuple[DiagonalLinear, DiagonalObserver]:
+    """Return the untrained network, and what observes it."""
+    dtype = torch_dtype(setup.options.dtype)
+    network = DiagonalLinear.from_weights(
+        *(torch.tensor(weights, dtype=dtype) for weights in setup.start),
+        device=setup.options.device,
+    )
+    if setup.of_margins:
+        return network, MarginObserver(network, setup.limit, setup.train)
+    return network, DiagonalObserver(network, setup.limit)
+
+
+def _evidence(
+    limit: DiagonalLimit, error: float, trajectory: Trajectory, reason: str, **further: Any
+) -> Evidence:
+    return Evidence(
+        status=limit.status,
+        near={"limit_error": error},
+        diverged=divergence(trajectory),
+        reason=reason,
+        **further,
+    )
 
 
 def _reason(found: DiagonalComparison, margins: bool) -> str:

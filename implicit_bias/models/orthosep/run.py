@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pkgutil import resolve_name
+from typing import Any
 
 from ...quantities.papers import LYU, PHUONG
-from ...runs.gathering import gather
-from ...runs.programs import RunPrograms, stated
+from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import solved, usable
-from ...runs.reports.report import Report
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, training_settings
+from ...runs.stages import Found, Run, Stage, later
 from .formulation import NotOrthogonallySeparable, OrthogonallySeparable, solve_orthosep
-from .limit import OrthosepLimit
 from .schedule import halving_phases
 
-if TYPE_CHECKING:
-    from .trained_run import Network
-
-__all__ = ["orthosep_programs", "run_orthosep"]
+__all__ = ["OrthosepSetup", "run_orthosep"]
 
 NAME = OrthogonallySeparable.name
+TRAINED = f"{__package__}.trained_run"
 RESIDUAL = (
     "nothing is proved for the residual network: its skips carry no weights, so it is not "
     "homogeneous, and theorem 3.1 and corollary 3.1 are about two layers. Conjectured from "
@@ -41,7 +39,17 @@ LEAKY = (
 )
 
 
-def run_orthosep(setup: Setup) -> Report:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OrthosepSetup(SampleSetup):
+    """The setup of a run, with its network."""
+
+    @cached_property
+    def network(self) -> Any:
+        """The untrained network, of torch, which the limit alone does not need."""
+        return resolve_name(f"{TRAINED}:begun")(self)
+
+
+def run_orthosep(setup: Setup) -> Run[OrthosepSetup]:
     """Predict the limit of a small-initialisation ReLU network, train one, compare them.
 
     Raises
@@ -49,6 +57,25 @@ def run_orthosep(setup: Setup) -> Report:
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
+    options = setup.options
+    whole = OrthosepSetup(**_with_phases(prepare(setup)).shared)
+    leaky = f"leaky (slope {options.slope:g}) " if options.slope else ""
+    theorem, source = "", ""
+    if options.network == "residual":
+        theorem, source = RESIDUAL, "none with skip connections: conjectured from experiments"
+    elif leaky:
+        theorem, source = LEAKY, "notes of solve_orthosep; Lyu and Li 2020"
+    heading = whole.heading(
+        data_record(whole.dataset),
+        title=f"{options.network} {leaky}ReLU network beside its two max-margin directions",
+        theorem=theorem,
+        source=source,
+    )
+    return Run(setup=whole, heading=heading, stages=STAGES, checks=lambda: _check(whole))
+
+
+def _check(setup: OrthosepSetup) -> None:
+    """See that the options go with the network, and that the trainer takes it."""
     options = setup.options
     if options.starts > 1 and options.network == "residual":
         raise ValueError(
@@ -60,36 +87,7 @@ def run_orthosep(setup: Setup) -> Report:
             f"`--slope {options.slope:g}` is for `--network two-layer`: nothing is known of leaky "
             "units beside skip connections"
         )
-    whole = _with_phases(prepare(setup))
-    network = None
-    if setup.trains:
-        from .trained_run import begun  # with torch, which the limit alone does not need
-
-        network = begun(whole)
-    leaky = f"leaky (slope {options.slope:g}) " if options.slope else ""
-    title = f"{options.network} {leaky}ReLU network beside its two max-margin directions"
-    theorem, source = "", ""
-    if options.network == "residual":
-        theorem, source = RESIDUAL, "none with skip connections: conjectured from experiments"
-    elif leaky:
-        theorem, source = LEAKY, "notes of solve_orthosep; Lyu and Li 2020"
-    heading = whole.heading(data_record(whole.dataset), title=title, theorem=theorem, source=source)
-    return gather(heading, _find(whole, network), setup.folder)
-
-
-def orthosep_programs(setup: Setup) -> RunPrograms:
-    """State both one-sided programs, as one.
-
-    Raises
-    ------
-    ValueError, FileNotFoundError
-        If an option is out of range or the data are not there.
-    """
-    samples = prepare(setup)
-    setup.progress.stage(f"stating {NAME} on {len(samples.train.y)} samples")
-    note = RESIDUAL if setup.options.network == "residual" else ""
-    problem = OrthogonallySeparable(setup.options.slope).literal(samples.train.X, samples.train.y)
-    return RunPrograms(setup.model, samples.dataset.description, (stated(NAME, problem, note),))
+    _ = setup.trains and setup.network
 
 
 def _with_phases(setup: SampleSetup) -> SampleSetup:
@@ -101,21 +99,39 @@ def _with_phases(setup: SampleSetup) -> SampleSetup:
     return replace(setup, options=options, settings=training_settings(options, setup.seeds))
 
 
-def _find(setup: SampleSetup, network: Network | None) -> Iterator[Finding]:
-    """Yield the findings of the run, each as soon as it is known."""
-    setup.progress.stage(f"solving both one-sided SVMs ({setup.options.solver})")
-    limit = _predict(setup)
-    yield solved(limit, NAME)
-    if usable(limit) and network is not None:
-        from .trained_run import train_and_compare
-
-        yield from train_and_compare(setup, network, limit)
-
-
-def _predict(setup: SampleSetup) -> OrthosepLimit:
-    X, y, _ = setup.train
+def _predict(setup: OrthosepSetup, found: Found) -> Iterator[Finding]:
+    (X, y, _), options = setup.train, setup.options
     with warnings.catch_warnings():
         # Said among the assumptions.
         warnings.simplefilter("ignore", NotOrthogonallySeparable)
-        options = setup.options
-        return solve_orthosep(X, y, slope=options.slope, solver=options.solver, tol=options.tol)
+        limit = solve_orthosep(X, y, slope=options.slope, solver=options.solver, tol=options.tol)
+    yield solved(limit, NAME)
+
+
+def _state(setup: OrthosepSetup) -> Iterator[StatedProgram]:
+    """State both one-sided programs, as one."""
+    X, y, _ = setup.train
+    setup.progress.stage(f"stating {NAME} on {len(y)} samples")
+    note = RESIDUAL if setup.options.network == "residual" else ""
+    yield stated(NAME, OrthogonallySeparable(setup.options.slope).literal(X, y), note)
+
+
+STAGES: tuple[Stage[OrthosepSetup], ...] = (
+    Stage(
+        finds=_predict,
+        says="solving both one-sided SVMs ({setup.options.solver})",
+        states=_state,
+    ),
+    Stage(
+        finds=later(f"{TRAINED}:train"),
+        trains=True,
+        when=lambda setup, found: usable(found["limit"]),
+    ),
+    Stage(finds=later(f"{TRAINED}:compare"), says="comparing", needs=("trajectory",)),
+    Stage(
+        finds=later(f"{TRAINED}:train_others"),
+        trains=True,
+        needs=("trajectory",),
+        when=lambda setup, found: setup.options.starts > 1,
+    ),
+)

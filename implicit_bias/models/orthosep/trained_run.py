@@ -12,7 +12,8 @@ from ..._support.solve import to_numpy
 from ...data.arrays import Floats
 from ...data.made.orthants import is_orthogonally_separable
 from ...data.sample import Sample
-from ...measures.comparison import compare, measure_network
+from ...measures.comparison import compare as measure_beside
+from ...measures.comparison import measure_network
 from ...measures.equivalence.measure import MeasureDistance, measure_distance
 from ...measures.equivalence.reading import as_weights
 from ...measures.equivalence.weights import ReLUWeights
@@ -31,6 +32,7 @@ from ...runs.reports.findings import compared, evidence
 from ...runs.reports.trained import Trained
 from ...runs.reports.verdict import decide
 from ...runs.setup import SampleSetup, torch_dtype
+from ...runs.stages import Found
 from ...runs.starts import Start, starts_finding, train_starts
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
@@ -39,8 +41,17 @@ from .figure import plot_orthosep
 from .formulation import OrthogonallySeparable
 from .limit import OrthosepLimit
 from .model import BOTH_STAY, LEAKY_SEPARATES, ORTHOGONAL, SUPPORTS_SPAN
+from .run import OrthosepSetup
 
-__all__ = ["Network", "begun", "layer_rows", "layer_singular_values", "train_and_compare"]
+__all__ = [
+    "Network",
+    "begun",
+    "compare",
+    "layer_rows",
+    "layer_singular_values",
+    "train",
+    "train_others",
+]
 
 Network = BalancedReLU | ResidualReLU
 NAME = OrthogonallySeparable.name
@@ -76,24 +87,12 @@ def _network(setup: SampleSetup, seed: int) -> Network:
     )
 
 
-def train_and_compare(
-    setup: SampleSetup, network: Network, limit: OrthosepLimit
-) -> Iterator[Finding]:
-    """Train a network, and find how it compares with its limit."""
+def train(setup: OrthosepSetup, found: Found) -> Iterator[Finding]:
+    """Train the network."""
+    limit, network = found["limit"], setup.network
     kind, n_steps = NETWORKS[setup.options.network], setup.settings.n_steps
     setup.progress.stage(f"training a {kind} for {n_steps} steps")
-    trajectory = _train(setup, network, limit)
-    panels = run_panels(trajectory, limit, to_numpy(limit.predictor(setup.held_out.X)))
-    yield Finding("network", {"network": Trained(network, trajectory)}, panels=tuple(panels))
-    setup.progress.stage("comparing")
-    yield _compared(setup, limit, network, trajectory)
-    yield _neurons(setup, limit, network)
-    if setup.options.starts > 1 and trajectory.finished:
-        yield _starts(setup, limit, Start(network, trajectory))
-
-
-def _train(setup: SampleSetup, network: Network, limit: OrthosepLimit) -> Trajectory:
-    return fit(
+    trajectory = fit(
         setup,
         network,
         *setup.train,
@@ -101,25 +100,39 @@ def _train(setup: SampleSetup, network: Network, limit: OrthosepLimit) -> Trajec
         X_val=setup.held_out.X,
         observer=OrthosepDistances(limit, *setup.samples, loss=setup.options.loss),
     )
+    panels = run_panels(trajectory, limit, to_numpy(limit.predictor(setup.held_out.X)))
+    yield Finding("network", {"network": Trained(network, trajectory)}, panels=tuple(panels))
 
 
-def _compared(
-    setup: SampleSetup, limit: OrthosepLimit, network: Network, trajectory: Trajectory
-) -> Finding:
+def compare(setup: OrthosepSetup, found: Found) -> Iterator[Finding]:
+    """Compare the network with its limit, neuron by neuron too."""
+    limit, network, trajectory = found["limit"], found["network"], found["trajectory"]
     homogeneous = isinstance(network, BalancedReLU)
     fitted = homogeneous and trajectory.smallest_margin[-1] > 0
     kkt = kkt_distance(network, *setup.train) if fitted else None
-    comparison = compare(limit, network, *setup.samples, kkt=kkt)
+    comparison = measure_beside(limit, network, *setup.samples, kkt=kkt)
     state = measure_network(network, *setup.samples, kkt)
     assumptions = _of_the_data(setup.train, limit)
     if limit.slope:
         assumptions = (*assumptions[:1], *_of_leaky(limit, network, trajectory))
-    found = compared(limit, NAME, setup.samples, state, trajectory, comparison, assumptions)
     beyond = "" if homogeneous else "nothing is proved for a network with skip connections"
     if not is_orthogonally_separable(setup.train.X, setup.train.y):
         beyond = "the theorem is about data that are orthogonally separable, and these are not"
     theory = {"theory": "none", "reason": beyond} if beyond else {}
-    return found.but(verdicts=(decide(evidence(limit, comparison, trajectory, **theory)),))
+    known = decide(evidence(limit, comparison, trajectory, **theory))
+    beside = compared(limit, NAME, setup.samples, state, trajectory, comparison, assumptions)
+    yield beside.but(verdicts=(known,))
+    yield _neurons(setup, limit, network)
+
+
+def train_others(setup: OrthosepSetup, found: Found) -> Iterator[Finding]:
+    """Train from further weights, and measure how far each is from the theorem's two neurons."""
+    first = Start(found["network"], found["trajectory"])
+    name = NETWORKS[setup.options.network]
+    starts = [first, *train_starts(setup, partial(_network, setup), name)]
+    predicted = _predicted(found["limit"])
+    far = [measure_distance(one.network, predicted).distance for one in starts]
+    yield starts_finding(starts, {"off the prediction": far})
 
 
 def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
@@ -195,15 +208,6 @@ def _transport(network: Network, limit: OrthosepLimit) -> MeasureDistance | None
     if not isinstance(network, BalancedReLU):
         return None
     return measure_distance(network, _predicted(limit))
-
-
-def _starts(setup: SampleSetup, limit: OrthosepLimit, first: Start) -> Finding:
-    """Train from further weights, and measure how far each is from the theorem's two neurons."""
-    name = NETWORKS[setup.options.network]
-    starts = [first, *train_starts(setup, partial(_network, setup), name)]
-    predicted = _predicted(limit)
-    far = [measure_distance(one.network, predicted).distance for one in starts]
-    return starts_finding(starts, {"off the prediction": far})
 
 
 def _transport_rows(transport: MeasureDistance | None) -> list[tuple[str, ...]]:
