@@ -27,7 +27,7 @@ import torch
 
 from implicit_bias import Status
 from implicit_bias.dynamics import extrapolate
-from implicit_bias.measures.extrapolation import Extrapolation, inverse_log_loss
+from implicit_bias.measures.growth.extrapolation import Extrapolation, inverse_log_loss
 
 from .coverage_runs import CASES, Case, Series, degree_of, run_case
 from .tables import Kept, out_folder

@@ -24,9 +24,9 @@ from torch import Tensor
 from implicit_bias import GLN, HyperplaneContexts
 from implicit_bias._support.words import TrainerName
 from implicit_bias.networks.placed_data import GatedData, place_data
-from implicit_bias.training.annealed_lbfgs import AnnealedLBFGS
 from implicit_bias.training.network_stack import SingleNetwork
 from implicit_bias.training.settings import TrainingSettings
+from implicit_bias.training.steppers.annealed_lbfgs import AnnealedLBFGS
 from implicit_bias.training.trainers import STEPPERS
 
 UNITS, CONTEXTS = 10, 2

@@ -31,7 +31,7 @@ from implicit_bias.runs.reports.report import Report
 from implicit_bias.sweeps import read_rows
 from implicit_bias.sweeps.cells import Cell, plan
 from implicit_bias.sweeps.ends import Ends
-from implicit_bias.sweeps.on_processes import run_on_processes
+from implicit_bias.sweeps.engines.processes import run_on_processes
 from implicit_bias.sweeps.store import Store
 from implicit_bias.sweeps.table import groups_of
 from implicit_bias.sweeps.work import CellSettings, Work

@@ -53,8 +53,8 @@ from .networks.gated.gln import GLN as GLN
 from .networks.gated.shallow_gln import ShallowGLN as ShallowGLN
 from .networks.relu import ReLU as ReLU
 from .runs.diagnosis.network_report import diagnose as diagnose
-from .runs.reports.loading import load as load
 from .runs.reports.report import Report as Report
+from .runs.reports.saved.loading import load as load
 from .sweeps.sweep import sweep as sweep
 from .training.loop import train as train
 from .training.loop import train_many as train_many

@@ -1,14 +1,14 @@
 """Names of `implicit_bias.dynamics`, with the modules that they are loaded from."""
 
-from .measures.clocks import ConstantClock as ConstantClock
-from .measures.clocks import PowerClock as PowerClock
-from .measures.clocks import clock_of as clock_of
-from .measures.clocks import pace_of as pace_of
 from .measures.directions import extrapolate_direction as extrapolate_direction
-from .measures.extrapolation import extrapolate as extrapolate
-from .measures.growth_law import UnitGrowth as UnitGrowth
-from .measures.margin_flow import MarginFlow as MarginFlow
-from .measures.margin_flow import margin_flow as margin_flow
-from .measures.rates import measure_rates as measure_rates
-from .measures.unit_growth import unit_growth as unit_growth
+from .measures.growth.clocks import ConstantClock as ConstantClock
+from .measures.growth.clocks import PowerClock as PowerClock
+from .measures.growth.clocks import clock_of as clock_of
+from .measures.growth.clocks import pace_of as pace_of
+from .measures.growth.extrapolation import extrapolate as extrapolate
+from .measures.growth.growth_law import UnitGrowth as UnitGrowth
+from .measures.growth.margin_flow import MarginFlow as MarginFlow
+from .measures.growth.margin_flow import margin_flow as margin_flow
+from .measures.growth.rates import measure_rates as measure_rates
+from .measures.growth.unit_growth import unit_growth as unit_growth
 from .models.gdln.flow import gated_flow as gated_flow

@@ -193,18 +193,25 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                           "limits.predictors", "limits.result", "networks.relu",
                           "networks.recognition.relu")),
     ("limits/finite/*.py", (".", "_support.solve", "data.arrays", "limits.*")),
-    ("training/*.py", (".", "_support.solve", "networks.*")),
+    ("training/*.py", (".", "_support.solve", "networks.*", "training.*")),
+    ("training/steppers/*.py", (".", "_support.solve", "networks.*", "training.*")),
     ("measures/fit/*.py", (".", "_support.solve", "networks.*", "training.*")),
     ("measures/equivalence/*.py", (".", "_support.solve", "limits.result",
                                    "networks.recognition.relu")),
-    ("measures/*.py", (".", "_support.solve", "data.*", "gates.*", "limits.*", "measures.fit.*",
-                       "networks.*", "training.*")),
+    *(
+        (glob, (".", "_support.solve", "data.*", "gates.*", "limits.*", "measures.*", "networks.*",
+                "training.*"))
+        for glob in ("measures/*.py", "measures/growth/*.py")
+    ),
     ("options/*.py", (".", "data.names", "training.catalogue")),
     ("runs/drawing/*.py", (".", "_support.solve", "data.*", "measures.*", "limits.*",
                            "training.trajectory", "training.network_snapshots")),
-    ("runs/reports/*.py", (".", "_support.solve", "data.sample", "gates.gating", "limits.*",
-                           "measures.*", "runs.drawing.*", "options.of_models", "options.values",
-                           "training.settings", "training.trajectory")),
+    *(
+        (glob, (".", "_support.solve", "data.sample", "gates.gating", "limits.*", "measures.*",
+                "runs.drawing.*", "runs.reports.*", "options.of_models", "options.values",
+                "training.settings", "training.trajectory"))
+        for glob in ("runs/reports/*.py", "runs/reports/saved/*.py")
+    ),
     # Theorems by the form that a module is recognised to have.
     ("runs/diagnosis/*.py", (".", *BELOW_MODELS, "_support.words")),
     *(
@@ -230,9 +237,12 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("models/run_model.py", (*BELOW_MODELS, "models")),
     # What `show` proves of a saved run.
     ("models/proving.py", ("models", "models.run_model", "runs.*", "data.*", "limits.limit")),
-    ("sweeps/*.py", (".", "_support.version", "models", "models.proving", "models.run_model",
-                     "limits.exact.linear", "options.*", "runs.*", "data.dataset",
-                     "data.labelled", "data.names", "_support.solve")),
+    *(
+        (glob, (".", "_support.version", "models", "models.proving", "models.run_model",
+                "limits.exact.linear", "options.*", "runs.*", "sweeps.*", "data.dataset",
+                "data.labelled", "data.names", "_support.solve"))
+        for glob in ("sweeps/*.py", "sweeps/engines/*.py")
+    ),
     ("cli.py", ("_support.version", "models", "options.*", "models.run_model", "runs.*",
                 "sweeps.commands", "sweeps.showing")),
 )  # fmt: skip

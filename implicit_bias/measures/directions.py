@@ -13,8 +13,8 @@ from .._support.doors import door
 from .._support.kinds import series
 from .._support.shown import ReadOnly, Shown
 from .._support.solve import Status
-from .extrapolation import CAUTION
-from .series import OTHERS, WIDE, fit_series
+from .growth.extrapolation import CAUTION
+from .growth.series import OTHERS, WIDE, fit_series
 
 __all__ = ["DirectionExtrapolation", "extrapolate_direction"]
 

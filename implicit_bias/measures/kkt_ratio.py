@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from .._support.solve import Norm
-from ..training.steepest_steps import dual_norms, norm_of_weights, norms_of, steepest
+from ..training.steppers.steepest_steps import dual_norms, norm_of_weights, norms_of, steepest
 from .fit.gradients import MarginGradients
 
 __all__ = ["LayerNorms", "Ratio", "kkt_ratio", "ratio_of_fit"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .._support.files import clear_unfinished, from_json, write_atomically
-from .reports.files import INDEX, RESULTS, is_beside
+from .reports.saved.files import INDEX, RESULTS, is_beside
 
 __all__ = ["RunFolder"]
 

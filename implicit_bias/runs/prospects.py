@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from .._support.solve import Status
-from ..measures.extrapolation import (
+from ..measures.growth.extrapolation import (
     Extrapolation,
     extrapolate,
     inverse_log_loss,
 )
-from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
+from ..measures.growth.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
 from ..quantities.formatting import DASH
 from ..quantities.said import Table
 from ..quantities.table import lines

@@ -14,7 +14,7 @@ from ..training.loop import Observer
 from ..training.trajectory import Trajectory
 from .decay.fit import STATE, fit
 from .reports.finding import Finding
-from .reports.writers import write_frame, write_weights
+from .reports.saved.writers import write_frame, write_weights
 from .setup import SampleSetup
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from ..data.sample import Sample
 from ..limits.limit import Limit
-from ..measures.clocks import PACED, Clock, ConstantClock, clock_of, pace_of
-from ..measures.growth_law import Arrival, UnitChange, UnitGrowth
+from ..measures.growth.clocks import PACED, Clock, ConstantClock, clock_of, pace_of
+from ..measures.growth.growth_law import Arrival, UnitChange, UnitGrowth
+from ..measures.growth.unit_growth import unit_growth
 from ..measures.kkt import KKTDistance
 from ..measures.scalars import unit_norms
-from ..measures.unit_growth import unit_growth
 from ..networks.protocols import HasDualNorms, Homogeneous
 from ..quantities.formatting import power_of_ten, rounded, share
 from ..quantities.said import Table

@@ -2,7 +2,7 @@
 
 from ..options.choices import GridOptions as GridOptions
 from ..runs.reports.row import row_schema as row_schema
-from .engines import Engine as Engine
+from .engines.engine import Engine as Engine
 from .grids import Grid as Grid
 from .grids import drawn as drawn
 from .grids import product as product

@@ -138,7 +138,7 @@ def sweep(
     with failures_reported():
         engine = {name: choices.pop(name) for name in ("engine", "scheduler", "threads", "further")}
         wanted = _wanted(file, model, choices)
-        from .engines import Engine
+        from .engines.engine import Engine
         from .kept import as_rules
         from .store import Store
         from .sweep import Settings, sweeping

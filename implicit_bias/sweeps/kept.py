@@ -14,10 +14,10 @@ from typing import Any
 
 from .._support.files import from_json, write_atomically
 from ..options.values import not_one_of
-from ..runs.reports.files import REPORT
-from ..runs.reports.loading import load
 from ..runs.reports.report import Report
 from ..runs.reports.row import COLUMNS
+from ..runs.reports.saved.files import REPORT
+from ..runs.reports.saved.loading import load
 
 __all__ = ["KEPT", "Rule", "as_rules", "keep", "lacks", "named", "load_report"]
 

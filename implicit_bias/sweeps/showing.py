@@ -60,7 +60,7 @@ def show(
         if plot is not None:
             require("matplotlib")
             check_writable(plot, folder=False)
-        from ..runs.reports.loading import is_run
+        from ..runs.reports.saved.loading import is_run
 
         choices = {"where": where, "by": by, "columns": columns, "each": each}
         if is_run(folder):
@@ -72,7 +72,7 @@ def show(
 def _show_run(
     folder: Path, choices: Mapping[str, Any], plot: Path | None, *, details: bool
 ) -> None:
-    from ..runs.reports.loading import load
+    from ..runs.reports.saved.loading import load
 
     for name, value in choices.items():
         if value:

@@ -22,7 +22,7 @@ from ..options.choices import GridOptions, ModelName, RunOptions
 from ..runs.progress import Progress, ProgressCallback, progress_of
 from .cells import Cell, plan
 from .ends import StepCallback
-from .engines import Engine, as_engine
+from .engines.engine import Engine, as_engine
 from .grids import Grid
 from .kept import Rule, as_rules, lacks, load_report
 from .records import Outcome

@@ -11,8 +11,8 @@ from .._support.doors import door
 from .._support.extras import naming_extras
 from ..options.values import nearest
 from ..quantities.said import Table
-from ..runs.reports.files import RESULTS
 from ..runs.reports.row import COLUMNS, OPTIONS
+from ..runs.reports.saved.files import RESULTS
 from .rows import CELL_COLUMNS
 from .store import Store
 

@@ -15,7 +15,7 @@ from .catalogue import get_trainer
 from .closure_network import ClosureNetwork
 from .run_file import digest_of
 from .settings import TrainingSettings
-from .stepper import Stepper
+from .steppers.stepper import Stepper
 from .trainers import make_stepper
 
 __all__ = ["MarginOptimizer"]

@@ -12,10 +12,10 @@ from .._support.words import MarginLoss, check_word
 from .closure_network import ClosureNetwork
 from .margin_optimizer import MarginOptimizer
 from .settings import check_momentum
-from .steepest_descent import ADAM_BETAS, AdamDescent, Polar
-from .steepest_descent import SteepestDescent as SteepestSteps
-from .steepest_steps import norm_of_weights
-from .stepper import Stepper
+from .steppers.steepest_descent import ADAM_BETAS, AdamDescent, Polar
+from .steppers.steepest_descent import SteepestDescent as SteepestSteps
+from .steppers.steepest_steps import norm_of_weights
+from .steppers.stepper import Stepper
 
 __all__ = ["Adam", "SteepestDescent"]
 

@@ -10,17 +10,17 @@ import torch
 from ..networks.adapted import plain
 from ..networks.protocols import Homogeneous
 from ..networks.relu import DeepReLU
-from .annealed_lbfgs import AnnealedLBFGS
 from .catalogue import get_trainer
-from .dual_acceleration import DualAcceleration
-from .gradient_descent import GradientDescent
-from .line_search import LineSearchDescent
 from .network_stack import NetworkStack
-from .newton import Newton
 from .settings import TrainingSettings
-from .smoothed_relu import SmoothedReLU
-from .steepest_descent import AdamDescent, LionDescent, SteepestDescent
-from .stepper import Stepper
+from .steppers.annealed_lbfgs import AnnealedLBFGS
+from .steppers.dual_acceleration import DualAcceleration
+from .steppers.gradient_descent import GradientDescent
+from .steppers.line_search import LineSearchDescent
+from .steppers.newton import Newton
+from .steppers.smoothed_relu import SmoothedReLU
+from .steppers.steepest_descent import AdamDescent, LionDescent, SteepestDescent
+from .steppers.stepper import Stepper
 
 __all__ = ["STEPPERS", "check_trainer", "make_stepper"]
 

@@ -19,11 +19,11 @@ from ...quantities.said import Side
 from ...runs.decay.fit import fit
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
+from ...runs.reports.saved.writers import write_arrays, write_frame, write_weights
 from ...runs.reports.telling import Several
 from ...runs.reports.trained import Trained, shortfall
 from ...runs.reports.verdict import Evidence
 from ...runs.reports.views import Views
-from ...runs.reports.writers import write_arrays, write_frame, write_weights
 from ...runs.stages import Found, Stage
 from ...training.settings import TrainingSettings
 from .figure import lazy_departure, lazy_panels

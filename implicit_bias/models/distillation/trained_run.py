@@ -13,10 +13,10 @@ from ...quantities.said import Side, Table
 from ...runs.decay.fit import fit
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import TOGETHER
+from ...runs.reports.saved.writers import write_path
 from ...runs.reports.trained import Trained
 from ...runs.reports.verdict import Evidence, decide
 from ...runs.reports.views import Views
-from ...runs.reports.writers import write_path
 from ...runs.setup import torch_dtype
 from .comparison import DistillationComparison, compare_with_distillation
 from .figure import plot_null_part, plot_span_error

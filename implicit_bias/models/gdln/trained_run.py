@@ -13,9 +13,9 @@ from ...quantities.said import Side
 from ...runs.decay.fit import fit
 from ...runs.drawing.figures import Row
 from ...runs.reports.finding import Finding
+from ...runs.reports.saved.writers import write_path
 from ...runs.reports.verdict import Evidence
 from ...runs.reports.views import Views
-from ...runs.reports.writers import write_path
 from ...runs.setup import torch_dtype
 from ...runs.stages import Found
 from ...training.settings import TrainingSettings

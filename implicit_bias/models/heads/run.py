@@ -17,11 +17,11 @@ from ...networks.exits import ExitNetwork
 from ...runs.decay.fit import fit
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
+from ...runs.reports.saved.writers import write_arrays
 from ...runs.reports.telling import Several
 from ...runs.reports.trained import divergence
 from ...runs.reports.verdict import Evidence
 from ...runs.reports.views import Views
-from ...runs.reports.writers import write_arrays
 from ...runs.setup import Setup, data_record
 from ...runs.stages import Found, Run, Stage
 from ...runs.user_data import load_chosen

@@ -23,9 +23,9 @@ from ...quantities.said import Side, Table, Writer
 from ...quantities.table import TABLE, lines
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import usable
+from ...runs.reports.saved.writers import write_frame, write_weights
 from ...runs.reports.trained import divergence, shortfall, unseparated
 from ...runs.reports.verdict import Evidence, decide
-from ...runs.reports.writers import write_frame, write_weights
 from ...runs.setup import SampleSetup
 from ...training.settings import TrainingSettings
 from .comparison import FrozenComparison, MachineComparison, compare_frozen

@@ -11,7 +11,7 @@ import numpy as np
 from ...data.sample import Sample
 from ...limits.limit import Limit
 from ...measures.distances import Distances
-from ...measures.margin_flow import margin_flow
+from ...measures.growth.margin_flow import margin_flow
 from ...quantities.formatting import rounded
 from ...training.trajectory import Trajectory
 

@@ -14,9 +14,9 @@ import torch
 from ..._support.solve import Status
 from ..._support.words import MarginLoss
 from ...limits.limit import Limit
-from ...measures.extrapolation import extrapolate, inverse_log_loss
+from ...measures.growth.extrapolation import extrapolate, inverse_log_loss
+from ...measures.growth.unit_growth import unit_growth
 from ...measures.scalars import DUAL_SLACK
-from ...measures.unit_growth import unit_growth
 from ...networks.losses.objectives import log_mean_loss
 from ...networks.recognition.structure import Form, Structure
 from ...quantities.assumptions import Assumption, Premise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...measures.growth_law import UnitChange, UnitGrowth
+from ...measures.growth.growth_law import UnitChange, UnitGrowth
 from ...quantities.table import TABLE
 from ...training.trajectory import Trajectory
 from .figures import UNIT_SHARE, legend_above

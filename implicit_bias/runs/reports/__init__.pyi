@@ -20,9 +20,6 @@ from .bounds import LASSO as LASSO
 from .bounds import LOCAL as LOCAL
 from .bounds import comparison_finding as comparison_finding
 from .bounds import strict_local_optimum as strict_local_optimum
-from .encoding import Decoder as Decoder
-from .encoding import Encoder as Encoder
-from .encoding import NotSavable as NotSavable
 from .finding import Finding as Finding
 from .formulas import mathml as mathml
 from .heading import Heading as Heading
@@ -33,7 +30,11 @@ from .row import COLUMNS as COLUMNS
 from .row import OPTIONS as OPTIONS
 from .row import READ as READ
 from .row import make_row as make_row
-from .saving import KIND as KIND
+from .saved.encoding import Decoder as Decoder
+from .saved.encoding import Encoder as Encoder
+from .saved.encoding import NotSavable as NotSavable
+from .saved.saving import KIND as KIND
+from .saved.writers import WEIGHTS as WEIGHTS
 from .screen import LINES as LINES
 from .screen import WIDTH as WIDTH
 from .screen import render_screen as render_screen
@@ -46,4 +47,3 @@ from .verdict import Verdict as Verdict
 from .verdict import decide as decide
 from .verdict import nearest_first as nearest_first
 from .views import Views as Views
-from .writers import WEIGHTS as WEIGHTS

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Generic
 from ..._support.doors import door, result
 from ..._support.files import write_atomically
 from .contents import Contents
-from .files import REPORT, RESULTS
 from .held import (
     ClassesT,
     HeldComparison,
@@ -23,7 +22,8 @@ from .held import (
     RegimeT,
 )
 from .page import render_cell
-from .saving import write_report
+from .saved.files import REPORT, RESULTS
+from .saved.saving import write_report
 from .screen import render_screen
 from .text import render_text
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...quantities.said import Said
 from ...training.trajectory import Trajectory
+from .saved.writers import write_weights
 from .trained import Trained, shortfall
 from .views import Views
-from .writers import write_weights
 
 __all__ = ["Several", "last", "told"]
 

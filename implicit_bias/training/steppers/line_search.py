@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ..networks.placed_data import GatedData
+from ...networks.placed_data import GatedData
+from ..network_stack import NetworkStack, Rate
 from .batched import assign, dot, per_network
-from .network_stack import NetworkStack, Rate
 from .stepper import log_loss, log_loss_gradient
 
 __all__ = ["LineSearchDescent", "rounding_of"]

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.doors import door, result
-from .._support.shown import ReadOnly, Shown
+from ..._support.doors import door, result
+from ..._support.shown import ReadOnly, Shown
+from ..scalars import DUAL_SLACK
 from .clocks import Clock
-from .scalars import DUAL_SLACK
 
 __all__ = ["NEAR", "Arrival", "UnitChange", "UnitGrowth", "changes_of", "share_exponents"]
 

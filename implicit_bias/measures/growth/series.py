@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from .._support.doors import door
-from .._support.kinds import series
-from .._support.solve import Status
+from ..._support.doors import door
+from ..._support.kinds import series
+from ..._support.solve import Status
 
 __all__ = ["SeriesFit", "fit_series", "last_part"]
 

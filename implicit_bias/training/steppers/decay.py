@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from ..network_stack import Rate
 from .batched import per_network
-from .network_stack import Rate
 
 __all__ = ["shrink"]
 

@@ -13,11 +13,11 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from .cells import Cell
-from .ends import handled
-from .records import Follower, NotWritten, Outcome
-from .store import Store
-from .work import Work
+from ..cells import Cell
+from ..ends import handled
+from ..records import Follower, NotWritten, Outcome
+from ..store import Store
+from ..work import Work
 
 __all__ = ["check_slurm", "run_on_slurm"]
 

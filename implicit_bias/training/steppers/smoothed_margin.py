@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..networks.losses.objectives import SmoothedLoss, smoothed_loss
-from ..networks.placed_data import GatedData
+from ...networks.losses.objectives import SmoothedLoss, smoothed_loss
+from ...networks.placed_data import GatedData
+from ..network_stack import NetworkStack
 from .batched import assign, inner, lengths, numbers, on_device, per_network, to_numpy
-from .network_stack import NetworkStack
 
 __all__ = ["Evaluation", "SmoothedMargin"]
 

@@ -6,10 +6,10 @@ from typing import Protocol
 
 from torch import Tensor
 
-from ..networks.losses.margins import loss_margins
-from ..networks.losses.objectives import log_mean_loss, log_mean_loss_gradient
-from ..networks.placed_data import GatedData
-from .network_stack import NetworkStack, Rate
+from ...networks.losses.margins import loss_margins
+from ...networks.losses.objectives import log_mean_loss, log_mean_loss_gradient
+from ...networks.placed_data import GatedData
+from ..network_stack import NetworkStack, Rate
 
 __all__ = ["Stepper", "log_loss", "log_loss_gradient"]
 

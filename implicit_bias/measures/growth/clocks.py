@@ -12,16 +12,16 @@ from typing import Protocol, get_args
 
 import torch
 
-from .._support.doors import door, parameters, result
-from .._support.kinds import anything, extended
-from .._support.solve import Status
-from .._support.words import PacedTrainer, TrainerName
-from ..networks.placed_data import Inputs, place_data, trained_weights
-from ..training.catalogue import TRAINERS
-from ..training.loop import train
-from ..training.settings import TrainingSettings
-from ..training.trajectory import Trajectory
-from .fit.gradients import margins
+from ..._support.doors import door, parameters, result
+from ..._support.kinds import anything, extended
+from ..._support.solve import Status
+from ..._support.words import PacedTrainer, TrainerName
+from ...networks.placed_data import Inputs, place_data, trained_weights
+from ...training.catalogue import TRAINERS
+from ...training.loop import train
+from ...training.settings import TrainingSettings
+from ...training.trajectory import Trajectory
+from ..fit.gradients import margins
 from .rates import fit_rate
 
 __all__ = ["PACED", "Clock", "ConstantClock", "PowerClock", "clock_of", "pace_of"]

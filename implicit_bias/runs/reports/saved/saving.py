@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..._support.saved import Kind, write_saved
-from .contents import Contents
+from ...._support.saved import Kind, write_saved
+from ..contents import Contents
+from ..finding import Finding
 from .encoding import Encoder, NotSavable
-from .finding import Finding
 
 __all__ = ["KIND", "PLAIN", "write_report"]
 

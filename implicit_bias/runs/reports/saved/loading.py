@@ -9,20 +9,20 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, overload
 
-from ..._support.doors import door
-from ..._support.extras import naming_extras
-from ..._support.files import from_json, write_atomically
-from ..._support.kinds import anything
-from ..._support.names import PROMISED, Unreadable, found
-from ..._support.saved import filled, kind_of, read_saved
+from ...._support.doors import door
+from ...._support.extras import naming_extras
+from ...._support.files import from_json, write_atomically
+from ...._support.kinds import anything
+from ...._support.names import PROMISED, Unreadable, found
+from ...._support.saved import filled, kind_of, read_saved
+from ..finding import Finding
+from ..report import Report
+from ..row import NAMES
+from ..verdict import WORDS, Verdict
+from ..views import Views
 from .encoding import Decoder, entry
 from .files import INDEX, REPORT, RESULTS, is_beside
-from .finding import Finding
-from .report import Report
-from .row import NAMES
 from .saving import KIND, PLAIN
-from .verdict import WORDS, Verdict
-from .views import Views
 
 __all__ = ["is_run", "load"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..networks.losses.margins import n_margins, score_gradient
-from ..networks.placed_data import GatedData
+from ...networks.losses.margins import n_margins, score_gradient
+from ...networks.placed_data import GatedData
+from ..network_stack import NetworkStack, Rate
 from .batched import dot, per_network
-from .network_stack import NetworkStack, Rate
 from .stepper import log_loss_gradient
 
 __all__ = ["DualAcceleration"]

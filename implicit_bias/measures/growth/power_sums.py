@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog
 
-from .._support.doors import door, result
-from .._support.kinds import series
-from .._support.solve import require_shape
+from ..._support.doors import door, result
+from ..._support.kinds import series
+from ..._support.solve import require_shape
 
 __all__ = ["PowerSums", "Powers"]
 

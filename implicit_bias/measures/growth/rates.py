@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
-from .._support.doors import door
-from .._support.kinds import mapping, series
-from .._support.solve import Status
-from .._support.words import TrainerName
-from ..quantities.formatting import DASH
-from ..quantities.table import TABLE
-from ..training.catalogue import get_trainer
-from ..training.settings import TrainingSettings
+from ..._support.doors import door
+from ..._support.kinds import mapping, series
+from ..._support.solve import Status
+from ..._support.words import TrainerName
+from ...quantities.formatting import DASH
+from ...quantities.table import TABLE
+from ...training.catalogue import get_trainer
+from ...training.settings import TrainingSettings
 
 __all__ = [
     "ANGLE",

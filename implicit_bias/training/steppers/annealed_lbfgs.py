@@ -10,14 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..networks.losses.margins import least_margins
-from ..networks.losses.objectives import smoothed_loss
-from ..networks.placed_data import GatedData
+from ...networks.losses.margins import least_margins
+from ...networks.losses.objectives import smoothed_loss
+from ...networks.placed_data import GatedData
+from ..network_stack import NetworkStack, Rate
 from .batched import inner, lengths, numbers, per_network, to_numpy
 from .cooling_schedule import CHECK_EVERY, CONVERGED, RESET_BELOW, Convergence, growth_factors
 from .lbfgs import empty_lbfgs_memory, lbfgs_direction, reset_lbfgs, update_lbfgs
 from .line_search import rounding_of
-from .network_stack import NetworkStack, Rate
 from .restarts import (
     MAX_RESTARTS,
     above_best,

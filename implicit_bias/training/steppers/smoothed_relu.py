@@ -7,13 +7,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..networks.adapted import plain
-from ..networks.placed_data import GatedData
-from ..networks.relu import DeepReLU
+from ...networks.adapted import plain
+from ...networks.placed_data import GatedData
+from ...networks.relu import DeepReLU
+from ..network_stack import NetworkStack, Rate
 from .annealed_lbfgs import AnnealedLBFGS
 from .batched import assign, inner, lengths, numbers, per_network, to_numpy
 from .lbfgs import empty_lbfgs_memory, lbfgs_direction, reset_lbfgs, update_lbfgs
-from .network_stack import NetworkStack, Rate
 
 __all__ = ["SmoothedReLU"]
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from .._support.doors import door, parameters
-from .._support.extras import naming_extras, require
-from .._support.kinds import anything, count
-from .._support.words import EngineName
-from ..options.values import not_one_of
-from .cells import Cell
-from .on_dask import check_dask, run_on_dask
-from .on_processes import check_processes, run_on_processes
-from .on_slurm import check_slurm, run_on_slurm
-from .records import Outcome
-from .work import Work
+from ..._support.doors import door, parameters
+from ..._support.extras import naming_extras, require
+from ..._support.kinds import anything, count
+from ..._support.words import EngineName
+from ...options.values import not_one_of
+from ..cells import Cell
+from ..records import Outcome
+from ..work import Work
+from .dask import check_dask, run_on_dask
+from .processes import check_processes, run_on_processes
+from .slurm import check_slurm, run_on_slurm
 
 __all__ = ["Engine", "as_engine"]
 

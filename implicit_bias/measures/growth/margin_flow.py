@@ -28,15 +28,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._support.doors import door, result
-from .._support.shown import Shown
-from .._support.solve import nonnegative_fit
-from ..networks.adapted import plain, with_gates
-from ..networks.losses.objectives import log_mean_loss
-from ..networks.placed_data import GatedData, Inputs, place_data, trained_weights
-from ..networks.protocols import HasUnitNorms, check_homogeneous
-from ..training.trajectory_recorder import Observer
-from .fit.gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
+from ..._support.doors import door, result
+from ..._support.shown import Shown
+from ..._support.solve import nonnegative_fit
+from ...networks.adapted import plain, with_gates
+from ...networks.losses.objectives import log_mean_loss
+from ...networks.placed_data import GatedData, Inputs, place_data, trained_weights
+from ...networks.protocols import HasUnitNorms, check_homogeneous
+from ...training.trajectory_recorder import Observer
+from ..fit.gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
 
 __all__ = ["MarginFlow", "margin_flow"]
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.doors import door, result
-from .._support.kinds import series
-from .._support.shown import Shown
-from .._support.solve import Status
+from ..._support.doors import door, result
+from ..._support.kinds import series
+from ..._support.shown import Shown
+from ..._support.solve import Status
+from ..scalars import DUAL_SLACK
 from .power_sums import Powers, PowerSums
-from .scalars import DUAL_SLACK
 from .series import OTHERS, WIDE, fit_series, last_part
 
 __all__ = [

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, grad, hessian
 
-from ..networks.adapted import plain
-from ..networks.losses.objectives import get_loss
-from ..networks.placed_data import GatedData
-from .network_stack import NetworkStack, Rate
+from ...networks.adapted import plain
+from ...networks.losses.objectives import get_loss
+from ...networks.placed_data import GatedData
+from ..network_stack import NetworkStack, Rate
 
 __all__ = ["Newton"]
 

@@ -8,11 +8,11 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..options.values import nearest
-from .cells import Cell
-from .records import Outcome
-from .store import Store
-from .work import Work, own_threads
+from ...options.values import nearest
+from ..cells import Cell
+from ..records import Outcome
+from ..store import Store
+from ..work import Work, own_threads
 
 __all__ = ["check_names", "check_processes", "run_on_processes"]
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._support.names import name_of
-from ..._support.saved import Kind, write_saved
-from ...quantities.said import Writer
-from ...training.settings import TrainingSettings
-from ...training.trajectory import Trajectory
+from ...._support.names import name_of
+from ...._support.saved import Kind, write_saved
+from ....quantities.said import Writer
+from ....training.settings import TrainingSettings
+from ....training.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import torch

@@ -6,10 +6,10 @@ from collections.abc import Generator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from .cells import Cell
-from .on_processes import check_names
-from .records import Outcome
-from .work import Work
+from ..cells import Cell
+from ..records import Outcome
+from ..work import Work
+from .processes import check_names
 
 __all__ = ["check_dask", "run_on_dask"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .._support.solve import Norm, NormName
+from ..._support.solve import Norm, NormName
 
 __all__ = [
     "NEWTON_SCHULZ",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from ..networks.losses.objectives import log_mean_loss_gradient, mean_loss_gradient
-from ..networks.placed_data import GatedData
+from ...networks.losses.objectives import log_mean_loss_gradient, mean_loss_gradient
+from ...networks.placed_data import GatedData
+from ..catalogue import get_trainer
+from ..network_stack import NetworkStack, Rate
+from ..settings import TrainingSettings
 from .batched import per_network
-from .catalogue import get_trainer
 from .decay import shrink
-from .network_stack import NetworkStack, Rate
-from .settings import TrainingSettings
 
 __all__ = ["GradientDescent"]
 

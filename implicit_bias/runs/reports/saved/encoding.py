@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._support.names import Unreadable, found, name_of
-from ..._support.saved import filled, text_array
+from ...._support.names import Unreadable, found, name_of
+from ...._support.saved import filled, text_array
 
 if TYPE_CHECKING:
     from torch.nn import Module
 
-    from ...gates.gating import Gating
+    from ....gates.gating import Gating
 
 __all__ = ["Decoder", "Encoder", "NotSavable", "entry"]
 

@@ -16,20 +16,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._support.doors import door
-from .._support.solve import to_numpy
-from ..limits.limit import HasNorm
-from ..networks.adapted import with_gates
-from ..networks.losses.objectives import log_mean_loss
-from ..networks.placed_data import GatedData, Inputs, place_data, trained_weights
-from ..networks.protocols import HasDualNorms, HasUnitNorms, Homogeneous
+from ..._support.doors import door
+from ..._support.solve import to_numpy
+from ...limits.limit import HasNorm
+from ...networks.adapted import with_gates
+from ...networks.losses.objectives import log_mean_loss
+from ...networks.placed_data import GatedData, Inputs, place_data, trained_weights
+from ...networks.protocols import HasDualNorms, HasUnitNorms, Homogeneous
+from ..fit.gradients import combined_gradient, flat, margins, to_float64
+from ..kkt import KKTDistance, kkt_distance
 from .clocks import Clock, ConstantClock
-from .fit.gradients import combined_gradient, flat, margins, to_float64
 from .growth_law import NEAR, UnitGrowth, changes_of, share_exponents
-from .kkt import KKTDistance, kkt_distance
 
 if TYPE_CHECKING:
-    from ..limits.limit import Limit
+    from ...limits.limit import Limit
 
 __all__ = ["unit_growth"]
 

@@ -14,15 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._support.solve import Norm, NormName
-from ..networks.losses.margins import are_classes, n_margins, score_gradient
-from ..networks.losses.objectives import smoothed_loss
-from ..networks.placed_data import GatedData
+from ..._support.solve import Norm, NormName
+from ...networks.losses.margins import are_classes, n_margins, score_gradient
+from ...networks.losses.objectives import smoothed_loss
+from ...networks.placed_data import GatedData
+from ..catalogue import get_trainer
+from ..network_stack import NetworkStack, Rate
+from ..settings import TrainingSettings
 from .batched import per_network
-from .catalogue import get_trainer
 from .decay import shrink
-from .network_stack import NetworkStack, Rate
-from .settings import TrainingSettings
 from .steepest_steps import as_matrices, dual_norms, newton_schulz, norms_of, steepest
 from .stepper import log_loss_gradient
 

@@ -1,0 +1,1 @@
+"""How weights and margins grow over training, and what follows for its end."""

@@ -1,0 +1,1 @@
+"""Reports on disk: what is written, and how it is read again."""

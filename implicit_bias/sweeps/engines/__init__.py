@@ -1,0 +1,1 @@
+"""Engines that run the cells of a sweep: processes, Dask, Slurm."""
