@@ -66,8 +66,6 @@ from .numerics.arrays import array_namespace as array_namespace
 from .numerics.arrays import as_float64 as as_float64
 from .numerics.arrays import is_torch_array as is_torch_array
 from .numerics.arrays import to_numpy as to_numpy
-from .numerics.checks import refuse_disguised as refuse_disguised
-from .numerics.checks import refuse_masked as refuse_masked
 from .numerics.checks import require_array as require_array
 from .numerics.checks import require_columns as require_columns
 from .numerics.checks import require_count as require_count
@@ -82,7 +80,12 @@ from .numerics.checks import require_shape as require_shape
 from .numerics.checks import require_tolerance as require_tolerance
 from .numerics.checks import shown as shown
 from .numerics.factor import Factor as Factor
+from .numerics.intake import real_array as real_array
+from .numerics.intake import refuse_masked as refuse_masked
+from .numerics.intake import undisguised as undisguised
 from .numerics.memory import require_memory as require_memory
+from .numerics.shapes import Axes as Axes
+from .numerics.shapes import require_axes as require_axes
 from .numerics.step_length import longest_step as longest_step
 from .programs.design import GatedDesign as GatedDesign
 from .programs.fits import FitProgram as FitProgram

@@ -73,6 +73,11 @@ TAKEN: list[tuple[str, Any, list[Any]]] = [
     ("between", KINDS.between(-1, 2), [-1, 0.5, 2]),
     ("one_of", KINDS.one_of(["a", "b"]), ["a", "b"]),
     ("series", KINDS.series, [[1.0, NAN], np.array([INF]), [True, False]]),
+    ("on_host", KINDS.on_host, [[1.0, NAN], torch.ones(2, requires_grad=True)]),
+    ("floats", KINDS.floats(), [[1.0], SQUARE > 0, SQUARE.astype(">f4"), torch.ones(2)]),
+    ("measured", KINDS.measured(), [[1.0, NAN], torch.ones(2)]),
+    ("numbers", KINDS.numbers(), [[1, 2], torch.ones(2, requires_grad=True)]),
+    ("weights", KINDS.weights(), [[1, 2], SQUARE.astype(np.float32)]),
     ("anything", KINDS.anything, [None, object(), NAN]),
     ("function", KINDS.function, [len, lambda: None, Full().transform]),
     ("instance", KINDS.instance("Full"), [Full(), type("Sub", (Full,), {})()]),
@@ -141,6 +146,17 @@ REFUSED: list[tuple[str, Any, list[tuple[Any, type[Exception], str]]]] = [
         ([1j], TypeError, "`a` must hold real numbers, got dtype complex128"),
         (["x"], TypeError, "`a` must hold numbers, got strings"),
     ]),
+    ("on_host", KINDS.on_host, [([1j], TypeError, "`a` must hold real numbers, got dtype")]),
+    *(
+        (name, kind(), [
+            ([1j], TypeError, "`a` must hold real numbers, got dtype complex128"),
+            (None, TypeError, "`a` must hold real numbers, got None"),
+        ])
+        for name, kind in (
+            ("floats", KINDS.floats), ("measured", KINDS.measured),
+            ("numbers", KINDS.numbers), ("weights", KINDS.weights),
+        )
+    ),
     ("function", KINDS.function, [
         (3, TypeError, "`a` must be a function, got 3"),
         (Full, TypeError, "`a` must be a function, got the class Full"),
@@ -231,8 +247,49 @@ def test_what_is_wrong_is_refused_by_name(check, value, error, message) -> None:
     assert caught.type is error
 
 
+@pytest.mark.parametrize(
+    ("check", "value", "expected"),
+    [
+        (KINDS.floats(), torch.ones(2, requires_grad=True), np.ones(2)),
+        (KINDS.floats(), [True, False], np.array([1.0, 0.0])),
+        (KINDS.numbers(), torch.ones(2, dtype=torch.float32), torch.ones(2, dtype=torch.float64)),
+        (KINDS.numbers(), np.arange(2, dtype=">i2"), np.arange(2.0)),
+        (KINDS.weights(), np.ones(2, dtype=np.float32), np.ones(2, dtype=np.float32)),
+        (KINDS.weights(), [1, 2], np.array([1.0, 2.0])),
+        (KINDS.series, np.ones(2, dtype=np.float16), np.ones(2)),
+        (of("NDArray[np.int64]"), torch.arange(2), np.arange(2)),
+        (of("NDArray[np.float64]"), [1, 2], np.array([1.0, 2.0])),
+        (of("Floats"), [1, 2], np.array([1.0, 2.0])),
+        (of("Sequence[ArrayLike]"), [[1], [2.5]], [np.array([1]), np.array([2.5])]),
+        (of("Sequence[float]"), torch.ones(2), [1.0, 1.0]),
+        (of("Mapping[str, Floats]"), {"a": [1]}, {"a": np.array([1.0])}),
+        (of("Gates"), [[0, 1], [1, 0]], np.array([[0, 1], [1, 0]])),
+        (of("Gates"), [[[0, 1]], [[1]]], [np.array([[0, 1]]), np.array([[1]])]),
+    ],
+)
+def test_what_a_function_is_given_is_what_it_wants(check, value, expected) -> None:
+    def kinds(one: Any) -> Any:
+        if isinstance(one, dict):
+            return {key: kinds(own) for key, own in one.items()}
+        return (
+            [*map(kinds, one)] if isinstance(one, list) else (type(one), getattr(one, "dtype", 0))
+        )
+
+    made = check("a", value)
+    assert kinds(made) == kinds(expected)
+    assert str(made) == str(expected)
+
+
+def test_what_is_an_array_of_the_kind_that_is_wanted_is_handed_on_itself() -> None:
+    for check in (KINDS.floats(), KINDS.numbers(), KINDS.weights(), of("Floats"), of("ArrayLike")):
+        assert check("a", SQUARE) is SQUARE
+
+
 def test_every_kind_is_in_both_tables() -> None:
-    helpers = {"RESULTS", "Check", "check_of", "is_a", "named_error", "whole_number"}
+    helpers = {
+        "RESULTS", "ArrayKind", "Check", "axes_of", "check_of", "is_a", "named_error",
+        "whole_number",
+    }  # fmt: skip
     kinds = set(KINDS.__all__) - helpers
     assert kinds <= {name for name, *_ in TAKEN}
     assert kinds - {"anything"} <= {name for name, *_ in REFUSED}

@@ -565,6 +565,8 @@ NAN, INF = float("nan"), float("inf")
 ARRAYS = {
     "Array",
     "ArrayLike",
+    "SparseArray",
+    "SparseLike",
     "DenseArray",
     "Floats",
     "Inputs",
@@ -683,8 +685,8 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def called(door: Door, call: Call, argument: Argument, value: Any) -> None:
-    """Call a door with one argument replaced."""
+def called(door: Door, call: Call, argument: Argument, value: Any) -> Any:
+    """Call a door with one argument replaced, and return what it returns."""
     parameters = inspect.signature(door.function).parameters
     positional, keywords = [], {}
     spread = any(one.kind is one.VAR_POSITIONAL for one in parameters.values())
@@ -709,8 +711,7 @@ def called(door: Door, call: Call, argument: Argument, value: Any) -> None:
         result = target(*positional, **keywords)
         if is_estimator(door) and door.function.__name__ == "__init__":
             result.fit(np.array([[2.0, 0.0, 1.0], [0.0, -1.0, 1.0]]), np.array([1.0, -1.0]))
-        if inspect.isgenerator(result):
-            list(result)
+        return list(result) if inspect.isgenerator(result) else result
 
 
 @contextmanager

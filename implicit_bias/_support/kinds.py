@@ -8,25 +8,32 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 __all__ = [
     "RESULTS",
+    "ArrayKind",
     "Check",
     "any_number",
     "anything",
     "arrays",
+    "axes_of",
     "between",
     "check_of",
     "count",
     "counts",
     "extended",
+    "floats",
     "function",
     "instance",
     "is_a",
     "mapping",
+    "measured",
     "named_error",
     "number",
+    "numbers",
+    "on_host",
     "one_of",
     "or_none",
     "positive",
@@ -34,17 +41,27 @@ __all__ = [
     "series",
     "signed",
     "tolerance",
+    "weights",
     "whole_number",
 ]
 
 Check = Callable[[str, Any], object]
-"""Called with an argument's name and value; raises TypeError or ValueError with the name."""
+"""Called with an argument's name and value; raises TypeError or ValueError with the name.
+
+It returns what the function is given for the value, None for the value itself.
+"""
 
 
 def _checks() -> Any:
     from .solve import checks
 
     return checks
+
+
+def _intake() -> Any:
+    from .solve import intake
+
+    return intake
 
 
 def _named(check: str) -> Check:
@@ -130,9 +147,68 @@ def one_of(choices: Iterable[str]) -> Check:
     return lambda name, value: _checks().require_choice(name, value, taken)
 
 
-def series(name: str, value: Any) -> None:
-    """Refuse what is no array of real numbers; NaN and infinities pass."""
-    _checks().require_real(name, value)
+def series(name: str, value: Any) -> Any:
+    """Return an array of real numbers, among them NaN and infinities, and refuse all else."""
+    return _intake().real_array(name, value)
+
+
+def on_host(name: str, value: Any) -> Any:
+    """Return real numbers, whatever they came in, as an array of NumPy's, and refuse all else."""
+    return _intake().to_numpy(series(name, value))
+
+
+@dataclass(frozen=True)
+class ArrayKind:
+    """The check of an array: what it is made into, its shape, and what its numbers must be.
+
+    A door looks at the shapes, and then at the numbers, when all arrays are made.
+    """
+
+    made: Check
+    shape: str
+    rules: tuple[Check, ...]
+
+    def __call__(self, name: str, value: Any) -> Any:
+        """Return the array of real numbers, and refuse all else."""
+        return self.made(name, value)
+
+
+def floats(shape: str = "...", *rules: Check) -> Check:
+    """Return the check of finite numbers, which become an array of NumPy's in float64.
+
+    Parameters
+    ----------
+    shape : str
+        Text of its `Axes`; any shape by default.
+    *rules : callables
+        Further checks, of the array.
+    """
+    return ArrayKind(_float64(_array), shape, rules)
+
+
+def measured(shape: str = "...", *rules: Check) -> Check:
+    """Return the check of numbers that may be NaN and infinite, made as `floats` are."""
+    return ArrayKind(_float64(series), shape, rules)
+
+
+def numbers(shape: str = "...", *rules: Check) -> Check:
+    """Return the check of finite numbers in float64, in a tensor where they come in one."""
+    return ArrayKind(lambda name, value: _intake().as_float64(_array(name, value)), shape, rules)
+
+
+def weights(shape: str = "...", *rules: Check) -> Check:
+    """Return the check of finite numbers in floating point: single precision stays that."""
+
+    def made(name: str, value: Any) -> Any:
+        array = _array(name, value)
+        return array if "float" in str(array.dtype) else _intake().as_float64(array)
+
+    return ArrayKind(made, shape, rules)
+
+
+def axes_of(shape: str) -> Any:
+    """Return the `Axes` of a text."""
+    return _intake().Axes(shape)
 
 
 def anything(name: str, value: Any) -> None:
@@ -163,16 +239,30 @@ def is_a(value: object, kind: str) -> bool:
 def or_none(check: Check) -> Check:
     """Return the check of what may also be None."""
 
-    def optional(name: str, value: Any) -> None:
-        if value is not None:
-            check(name, value)
+    def optional(name: str, value: Any) -> Any:
+        return None if value is None else check(name, value)
 
     return optional
 
 
-def _array(name: str, value: Any) -> None:
-    if not hasattr(value, "toarray"):  # sparse ones are for the functions that take them
-        _checks().require_array(name, value)
+def _array(name: str, value: Any) -> Any:
+    array = series(name, value)
+    _checks().require_finite(name, array)
+    return array
+
+
+def _sparse(name: str, value: Any) -> Any:
+    return None if hasattr(value, "toarray") else _array(name, value)
+
+
+def _on_host(check: Check) -> Check:
+    """Return the check of what is an array of NumPy's, whatever it came as."""
+    return lambda name, value: _intake().to_numpy(check(name, value))
+
+
+def _float64(check: Check) -> Check:
+    """Return the check of what is an array of NumPy's in float64, whatever it came as."""
+    return lambda name, value: _intake().to_numpy(check(name, value)).astype("f8", copy=False)
 
 
 def _tensor(name: str, value: Any) -> None:
@@ -200,17 +290,25 @@ def _dtype(name: str, value: Any) -> None:
 def sequence(of: Check) -> Check:
     """Return the check of sequences, entry by entry."""
 
-    def check(name: str, value: Any) -> None:
+    def check(name: str, value: Any) -> Any:
         single = isinstance(value, str | bytes | Mapping | type)
         if single or not (hasattr(value, "__len__") or hasattr(value, "__iter__")):
             raise named_error(name, "a sequence", value)
         if getattr(value, "ndim", 1) == 0:
             raise named_error(name, "a sequence", value)
-        if hasattr(value, "__len__"):  # what can be gone through more than once
-            for k, one in enumerate(value):
-                of(f"{name}[{k}]", one)
+        if not hasattr(value, "__len__"):  # what can be gone through only once
+            return None
+        return _made(value, [of(f"{name}[{k}]", one) for k, one in enumerate(value)])
 
     return check
+
+
+def _made(value: Any, made: list[Any]) -> Any:
+    """Return a sequence with what its entries were made into; None where nothing was."""
+    if all(new is None or new is old for old, new in zip(value, made, strict=True)):
+        return None
+    entries = [old if new is None else new for old, new in zip(value, made, strict=True)]
+    return tuple(entries) if isinstance(value, tuple) else entries
 
 
 def mapping(name: str, value: Any) -> None:
@@ -222,31 +320,35 @@ def mapping(name: str, value: Any) -> None:
 def _fixed(entries: list[Check]) -> Check:
     """Return the check of tuples with one check an entry."""
 
-    def check(name: str, value: Any) -> None:
+    def check(name: str, value: Any) -> Any:
         if not isinstance(value, tuple | list) or len(value) != len(entries):
             raise named_error(name, f"a tuple of {len(entries)}", value)
-        for k, (of, one) in enumerate(zip(entries, value, strict=True)):
-            of(f"{name}[{k}]", one)
+        pairs = enumerate(zip(entries, value, strict=True))
+        return _made(value, [of(f"{name}[{k}]", one) for k, (of, one) in pairs])
 
     return check
 
 
 def _mapping(of: Check) -> Check:
-    def check(name: str, value: Any) -> None:
+    def check(name: str, value: Any) -> Any:
         mapping(name, value)
-        for key, one in value.items():
-            of(f"{name}[{key!r}]", one)
+        made = _made([*value.values()], [of(f"{name}[{key!r}]", one) for key, one in value.items()])
+        return None if made is None else dict(zip(value, made, strict=True))
 
     return check
 
 
-def arrays(name: str, value: Any) -> None:
-    """Refuse what is neither an array nor a sequence of arrays."""
-    if isinstance(value, list | tuple):
-        for k, one in enumerate(value):
-            _array(f"{name}[{k}]", one)
-    else:
-        _array(name, value)
+def arrays(name: str, value: Any) -> Any:
+    """Return an array or a sequence of arrays, and refuse all else."""
+    if isinstance(value, list | tuple) and any(_has_rows(one) for one in value):
+        return _made(value, [_array(f"{name}[{k}]", one) for k, one in enumerate(value)])
+    return _array(name, value)
+
+
+def _has_rows(value: Any) -> bool:
+    """Return whether an entry of a list is a table, not a row or a number of one."""
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    return getattr(first, "ndim", 0) + (first is not value) > 1 or isinstance(first, list | tuple)
 
 
 def _protocol(kind: type) -> Check:
@@ -261,25 +363,27 @@ def _protocol(kind: type) -> Check:
     return check
 
 
-def _either(checks: list[Check], name: str, value: Any, wanted: str) -> None:
+def _either(checks: list[Check], name: str, value: Any, wanted: str) -> Any:
     for check in checks:
         try:
-            return void(check(name, value))
+            return check(name, value)
         except TypeError:
             continue
     raise named_error(name, wanted, value)
 
 
-def void(_: object) -> None:
-    """Return nothing."""
-
-
 # Annotations
 
-_ARRAYS = (
-    *("Array", "ArrayLike", "DenseArray", "NDArray", "ndarray"),
-    *("Floats", "Inputs", "Indices", "Mask"),
-)
+
+def _arrays(check: Check) -> dict[str, Check]:
+    """Return the checks of names of arrays: of either kind, of NumPy's, and of those in float64."""
+    return {
+        **dict.fromkeys(("Array", "ArrayLike", "DenseArray", "Inputs"), check),
+        **dict.fromkeys(("NDArray", "ndarray"), _on_host(check)),
+        "Floats": _float64(check),
+    }
+
+
 _NAMED: dict[str, Check] = {
     "int": count(0),
     "float": number,
@@ -287,7 +391,8 @@ _NAMED: dict[str, Check] = {
     "str": _named("require_text"),
     **dict.fromkeys(("Path", "PathLike"), _named("require_path")),
     "Generator": _named("require_seed"),
-    **dict.fromkeys(_ARRAYS, _array),
+    **_arrays(_array),
+    **dict.fromkeys(("SparseArray", "SparseLike"), _sparse),
     "Gates": arrays,
     "Tensor": _tensor,
     **dict.fromkeys(("Module", "Network"), _network),
@@ -300,7 +405,7 @@ RESULTS: dict[str, Check] = {
     **_NAMED,
     "int": signed,
     "float": any_number,
-    **dict.fromkeys(_ARRAYS, series),
+    **_arrays(series),
 }
 """What results are made of: their numbers may be negative, infinite and NaN."""
 
@@ -369,9 +474,13 @@ class _Reader:
             return sequence(self._inner(inner[0]) if alike else anything)
         if head in ("Mapping", "dict"):
             return _mapping(self._inner(inner[1]) if len(inner) == 2 else anything)
+        stands_for = self.names.get(head)
+        if str(stands_for).startswith("numpy.ndarray"):  # a module's own name of an array
+            return self._inner(_node(stands_for))
+        if head in ("NDArray", "ndarray") and "float64" in ast.unparse(node):
+            return self.named["Floats"]
         if head in self.named:
             return self.named[head]
-        stands_for = self.names.get(head)
         if getattr(stands_for, "_is_protocol", False):
             return _protocol(stands_for)  # type: ignore[arg-type]
         if stands_for is not None and not isinstance(stands_for, type):  # an alias

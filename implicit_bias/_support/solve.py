@@ -6,6 +6,7 @@ try:
     import solvers
     from solvers import Answer as Answer  # which another `solvers` has not
     from solvers.numerics import checks as checks
+    from solvers.numerics import intake as intake
 except ImportError as error:
     if error.name != "solvers" or error.path is None:
         raise

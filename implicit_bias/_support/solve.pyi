@@ -2,3 +2,4 @@
 
 from solvers import *
 from solvers.numerics import checks as checks
+from solvers.numerics import intake as intake

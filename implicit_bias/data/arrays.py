@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from .._support.solve import (
+    ArrayLike,
     require_finite,
     require_inputs,
     require_labels,
@@ -21,12 +22,18 @@ from .._support.solve import (
 __all__ = [
     "ONE_LABEL",
     "Floats",
+    "SparseArray",
+    "SparseLike",
     "as_csr",
     "checked_data",
     "checked_weights",
 ]
 
 Floats = NDArray[np.float64]
+SparseLike = ArrayLike
+"""What functions take for inputs that may be sparse too: matrices of SciPy"""
+SparseArray = Any
+"""The same within the library"""
 ONE_LABEL = "one label per row of X"
 
 

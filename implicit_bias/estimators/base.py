@@ -35,7 +35,6 @@ from .._support.solve import (
     SolverName,
     Status,
     one_vs_rest_programs,
-    refuse_disguised,
     refuse_masked,
     require_positive,
     require_scale,
@@ -43,6 +42,7 @@ from .._support.solve import (
     solve,
     solve_one_vs_rest,
     to_numpy,
+    undisguised,
 )
 from .._support.words import MultiClass, OnInseparable, check_word
 from ..data.arrays import Floats, as_csr
@@ -213,7 +213,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
         Only rows of positive weight are included; inputs have their constant.
         """
-        refuse_disguised("X", X)
+        X = undisguised("X", X)
         refuse_masked("y", y)
         inputs: Floats
         targets: NDArray[Any]
@@ -269,7 +269,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             If `X` is malformed or has another width than the training data.
         """
         check_is_fitted(self)
-        refuse_disguised("X", X)
+        X = undisguised("X", X)
         inputs = self._with_constant(
             self._canonical(
                 validate_data(

@@ -26,7 +26,7 @@ from .._support.doors import door
 from .._support.kinds import mapping
 from .._support.names import Unreadable
 from .._support.saved import Kind, read_saved, text_array, write_saved
-from .._support.solve import refuse_disguised
+from .._support.solve import undisguised
 from ..data.arrays import Floats
 
 __all__ = ["MADE_FOR", "Gating", "seed_from", "seed_text", "with_slope"]
@@ -151,7 +151,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         """Return `X` (n, D) as checked float64; with `reset` remember its width and names."""
         if not reset:
             check_is_fitted(self)
-        refuse_disguised("X", X)
+        X = undisguised("X", X)
         inputs: Floats = validate_data(self, X, dtype=np.float64, reset=reset)
         return inputs
 

@@ -69,7 +69,6 @@ class LayeredGates(Gating):
         parts = [q >= 0 for q in self.pre_activations(X)]
         return np.concatenate(parts, axis=1).astype(np.int64)
 
-    @door()
     def pre_activations(self, X: ArrayLike) -> list[Floats]:
         """Return q_l (n, width_l) of every layer.
 

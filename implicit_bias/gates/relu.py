@@ -14,7 +14,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 from .._support.doors import check_parameters
 from .._support.kinds import fraction
-from .._support.solve import refuse_disguised, require_columns, to_numpy
+from .._support.solve import require_columns, to_numpy, undisguised
 from ..data.arrays import Floats
 from .gating import MADE_FOR, Gating, with_slope
 
@@ -100,7 +100,7 @@ class ReLUGates(Gating):
         """
         fraction("slope", self.slope)
         weights = self._matrix()
-        refuse_disguised("X", X)
+        X = undisguised("X", X)
         if hasattr(self, "n_features_in_"):
             inputs: Floats = validate_data(self, X, dtype=np.float64, reset=False)
         else:

@@ -24,7 +24,7 @@ from .._support.solve import (
     solve,
     to_numpy,
 )
-from ..data.arrays import as_csr
+from ..data.arrays import SparseArray, SparseLike, as_csr
 from .limit import Limit
 from .literal import LiteralProgram, cvxpy_module
 
@@ -51,7 +51,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
     """
 
     @abstractmethod
-    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+    def program(self, X: SparseArray, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Build the program of inputs `X` (n, D), labels `y` (n,) in {-1, +1} and `gates` (n, H).
 
         Its design depends on inputs and gates alone, so that one serves several labellings.
@@ -113,7 +113,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         )
 
     @door(gates=arrays)
-    def certify(self, limit: Limit, X: Array, y: Array, gates: Array | None = None) -> LimitT:
+    def certify(self, limit: Limit, X: SparseArray, y: Array, gates: Array | None = None) -> LimitT:
         """Return a limit with all but its coefficients and multipliers computed from the data.
 
         Parameters and errors are those of `Limit.certify`, which calls it.
@@ -136,7 +136,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         return self.limit(program, solution, gates)
 
     @door(gates=arrays)
-    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+    def literal(self, X: SparseArray, y: Array, gates: Array | None = None) -> cvxpy.Problem:
         """State the program as the paper does; what is printed wrongly there is mended.
 
         Its optimum is that of `program`, unless the class says otherwise. Variables and constants
@@ -236,7 +236,7 @@ class Solving(TypedDict, total=False):
 @door(gates=arrays)
 def solve_limit(
     formulation: Formulation[LimitT],
-    X: ArrayLike,
+    X: SparseLike,
     y: ArrayLike,
     gates: ArrayLike | None = None,
     **solving: Unpack[Solving],

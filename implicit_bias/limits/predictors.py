@@ -23,7 +23,7 @@ from .._support.solve import (
     require_shape,
     to_numpy,
 )
-from ..data.arrays import Floats
+from ..data.arrays import Floats, SparseLike
 
 __all__ = [
     "Columns",
@@ -66,12 +66,12 @@ class DecisionFunction(ABC):
         """Return the scores (n,) or (n, K) of inputs `X` (n, D) under their gates."""
 
     @door(gates=arrays)
-    def decision_function(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
+    def decision_function(self, X: SparseLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores of a call, under the name that scikit-learn gives them."""
         return self(X, gates)
 
     @door(gates=arrays)
-    def predict(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
+    def predict(self, X: SparseLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the predicted labels (n,): -1 or +1 for one score, else classes from 0.
 
         A score of exactly 0 is predicted -1, and of several largest scores the first counts.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.doors import door
-from .._support.kinds import series
+from .._support.kinds import measured
 from .._support.shown import ReadOnly, Shown
 from .._support.solve import Status
 from .growth.extrapolation import CAUTION
@@ -67,7 +67,7 @@ class DirectionExtrapolation(ReadOnly, Shown):
         }
 
 
-@door(u=series, directions=series)
+@door(u=measured("T>=0"), directions=measured("T P: one row a checkpoint"))
 def extrapolate_direction(
     u: ArrayLike, directions: ArrayLike, *, degree: int = 1
 ) -> DirectionExtrapolation:
@@ -101,12 +101,7 @@ def extrapolate_direction(
     >>> found.status.name, bool(found.angle([1.0, 0.0]) <= found.error)
     ('ESTIMATED', True)
     """
-    x, d = np.asarray(u, dtype=np.float64), np.asarray(directions, dtype=np.float64)
-    if x.ndim != 1 or d.ndim != 2 or len(d) != len(x) or d.shape[1] == 0:
-        raise ValueError(
-            f"`u` must have shape (T,) and `directions` (T, P), got {x.shape} and {d.shape}: one "
-            "row a checkpoint"
-        )
+    x, d = np.asarray(u), np.asarray(directions)
     units = _unit_rows(d)
     status, fits = fit_series(x, units, OTHERS if degree == 1 else (*OTHERS, SLOW))
     if not fits:

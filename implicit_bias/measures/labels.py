@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.doors import door, result
+from .._support.kinds import floats
 from .._support.pictures import draw
 from .._support.shown import ReadOnly
 from ..quantities.measured import Measured, derived, part, quantity
@@ -81,7 +82,13 @@ class MulticlassComparison(ReadOnly, Measured):
         return [COLUMNS, *self.rows()]
 
 
-@door()
+@door(
+    classes="K",
+    labels="m",
+    limit_scores=floats("m K: one row a label and one column a class"),
+    network_scores=floats("m K: one row a label and one column a class"),
+    smallest_margins=floats("K: one a class"),
+)
 def compare_argmax(
     classes: ArrayLike,
     labels: ArrayLike,
@@ -123,19 +130,12 @@ def compare_argmax(
     (0.5, 1.0)
     """
     names, truth = np.asarray(classes), np.asarray(labels)
-    scores = [np.asarray(a, dtype=np.float64) for a in (limit_scores, network_scores)]
-    margins = np.asarray(smallest_margins, dtype=np.float64)
-    shape = (len(truth), len(names))
-    if len(truth) == 0 or margins.shape != shape[1:] or any(s.shape != shape for s in scores):
-        raise ValueError(
-            f"both scores must have shape {shape}, one row a label and one column a class, and "
-            f"`smallest_margins` shape {shape[1:]}, with at least one row; got "
-            f"{scores[0].shape}, {scores[1].shape} and {margins.shape}"
-        )
-    predicted, trained = (np.argmax(s, axis=1) for s in scores)
+    limits, networks = np.asarray(limit_scores), np.asarray(network_scores)
+    margins = np.asarray(smallest_margins)
+    predicted, trained = np.argmax(limits, axis=1), np.argmax(networks, axis=1)
     separate = bool(np.all(margins > 0))
-    scaled = np.argmax(scores[1] / margins, axis=1) if separate else None
-    confusion = np.zeros((shape[1], shape[1]), dtype=np.int64)
+    scaled = np.argmax(networks / margins, axis=1) if separate else None
+    confusion = np.zeros((len(names), len(names)), dtype=np.int64)
     np.add.at(confusion, (predicted, trained), 1)
     return MulticlassComparison(
         classes=tuple(int(name) for name in names),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._support.doors import door
 from .._support.kinds import between
-from .._support.solve import require_shape, to_numpy
+from .._support.solve import to_numpy
 from ..data.sample import Sample
 from ..limits.limit import HasNorm
 from ..networks.adapted import with_gates
@@ -224,7 +224,7 @@ def cosine(a: Array, b: Array) -> float:
     return float(a @ b) / norms if norms > 0 else math.nan
 
 
-@door()
+@door(a="n>=0 | n>=0 K>=0", b="=a: one score for each of `a`")
 def agreement(a: Array, b: Array) -> float:
     """Return the share of samples that two sets of scores put on the same side.
 
@@ -242,11 +242,8 @@ def agreement(a: Array, b: Array) -> float:
     >>> ib.measures.agreement(np.array([2.0, -1.0, 0.0, 3.0]), np.array([5.0, 1.0, 0.0, 0.0]))
     0.5
     """
-    if np.ndim(a) == 2:
-        require_shape("b", b, np.shape(a), "one score for each of `a`")
+    if a.ndim == 2:
         return float(np.mean(np.argmax(a, axis=1) == np.argmax(b, axis=1)))
-    require_shape("a", a, (np.size(a),), "scores (n,)")
-    require_shape("b", b, (np.size(a),), "one score for each of `a`")
     return float(np.mean(np.sign(a) == np.sign(b)))
 
 
@@ -284,7 +281,7 @@ def accuracy(y: Array, scores: Array) -> float:
     return float(np.mean(sample_margins(y, scores) > 0))
 
 
-@door()
+@door(y="n>=0 | n>=0 K>=0", scores="=y: one score a label of `y`")
 def error_rate(y: Array, scores: Array) -> float:
     """Return the share of samples that are not on the right side: what `accuracy` leaves.
 
@@ -304,10 +301,7 @@ def error_rate(y: Array, scores: Array) -> float:
     >>> ib.measures.error_rate(np.array([1, -1, 1, 1]), np.array([2.0, -1.0, -3.0, 0.0]))
     0.5
     """
-    if np.ndim(y) != 2:
-        require_shape("y", y, (np.size(y),), "labels (n,)")
-    require_shape("scores", scores, np.shape(y), "one score a label of `y`")
-    return float(np.mean(~(sample_margins(np.asarray(y), np.asarray(scores)) > 0)))
+    return float(np.mean(~(sample_margins(y, scores) > 0)))
 
 
 def dead_units(norms: Array) -> NDArray[np.intp]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._support.doors import door
-from .._support.kinds import fraction
+from .._support.kinds import fraction, weights
 from .protocols import check_inputs, check_start
 from .weights import as_tensor, copy_weights
 
@@ -91,7 +91,7 @@ class BalancedReLU(torch.nn.Module):
         self.a = _parameter(a, dtype, device)
 
     @classmethod
-    @door(slope=fraction)
+    @door(W=weights("p D"), a=weights("p"), slope=fraction)
     def from_weights(
         cls,
         W: ArrayLike | Tensor,
@@ -108,11 +108,6 @@ class BalancedReLU(torch.nn.Module):
             If the shapes do not fit, or `slope` is out of range.
         """
         first, second = as_tensor(W), as_tensor(a)
-        if first.ndim != 2 or second.shape != first.shape[:1]:
-            raise ValueError(
-                "`W` must have shape (p, D) and `a` shape (p,), got "
-                f"{tuple(first.shape)} and {tuple(second.shape)}"
-            )
         width, n_inputs = first.shape
         network = cls(n_inputs, width, slope=slope, dtype=first.dtype, device=device)
         copy_weights([network.W, network.a], [first, second])

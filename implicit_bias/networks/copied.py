@@ -9,7 +9,7 @@ from torch import Tensor
 from .._support.doors import door
 from .gated.frelu import FReLU
 from .gated.gln import GLN
-from .protocols import check_inputs, check_tensor
+from .protocols import check_gates, check_inputs
 from .weights import as_tensor
 
 __all__ = ["CopiedUnits"]
@@ -76,10 +76,7 @@ class CopiedUnits(torch.nn.Module):
 
     def _check(self, gates: Tensor, n: int) -> None:
         name = "contexts" if isinstance(self.network, GLN) else "gates"
-        check_tensor(name, gates)
-        shape = (n, self.network.n_units // self.copies)
-        if tuple(gates.shape) != shape:
-            raise ValueError(f"`{name}` must have shape {shape}, got {tuple(gates.shape)}")
+        check_gates(name, gates, (n, self.network.n_units // self.copies))
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
         """Return the scores (n, K) of X (n, D) under gates, or contexts, (n, H)."""

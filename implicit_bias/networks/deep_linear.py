@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._support.doors import door
+from .._support.kinds import weights
 from .protocols import check_inputs
 from .weights import (
     INITS,
@@ -87,7 +88,7 @@ class DeepLinear(torch.nn.Module):
         self.layers = torch.nn.ParameterList(drawn)
 
     @classmethod
-    @door()
+    @door(layers=weights())
     def from_weights(cls, *layers: ArrayLike | Tensor, device: torch.device | str = "cpu") -> Self:
         """Build a network from W_1 (width_1, D), ..., W_L (K, width_{L-1}), in W_1's dtype.
 
@@ -116,7 +117,7 @@ class DeepLinear(torch.nn.Module):
         return network
 
     @classmethod
-    @door()
+    @door(zeta=weights("D | K>=2 D"))
     def from_zeta(
         cls,
         zeta: ArrayLike | Tensor,
@@ -135,12 +136,8 @@ class DeepLinear(torch.nn.Module):
             If zeta has another shape, or a rank above a hidden width.
         """
         target = as_tensor(zeta)
-        if target.ndim == 2 and min(target.shape) >= 1 and len(target) > 1:
+        if target.ndim == 2:
             return cls.from_weights(*balanced_factors(target, hidden_widths), device=device)
-        if target.ndim != 1 or not len(target):
-            raise ValueError(
-                f"`zeta` must have shape (D,), or (K, D) with K >= 2, got {tuple(target.shape)}"
-            )
         norm = target.norm()
         size = norm ** (1 / (1 + len(hidden_widths)))
         first = target * (size / norm) if norm > 0 else target

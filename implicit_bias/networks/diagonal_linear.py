@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._support.doors import door
+from .._support.kinds import weights
 from .drawn import balanced_diagonal
 from .protocols import check_inputs
 from .weights import Start, Starting, as_tensor, copy_weights
@@ -55,7 +56,7 @@ class DiagonalLinear(torch.nn.Module):
         self.u, self.v = begin.parameters(lambda rng: _draw(begin.init, n_features, rng))
 
     @classmethod
-    @door()
+    @door(u=weights("m"), v=weights("m"))
     def from_weights(
         cls, u: ArrayLike | Tensor, v: ArrayLike | Tensor, *, device: torch.device | str = "cpu"
     ) -> Self:
@@ -67,11 +68,6 @@ class DiagonalLinear(torch.nn.Module):
             If they are not one axis each, of one length.
         """
         first, second = as_tensor(u), as_tensor(v)
-        if first.ndim != 1 or not len(first) or second.shape != first.shape:
-            raise ValueError(
-                f"`u` and `v` must have shape (m,), m >= 1, got {tuple(first.shape)} and "
-                f"{tuple(second.shape)}"
-            )
         network = cls(len(first), dtype=first.dtype, device=device)
         copy_weights([network.u, network.v], [first, second.to(first.dtype)])
         return network

@@ -87,7 +87,7 @@ def place_data(
 
 def _check_scale(X: Tensor, dtype: torch.dtype) -> None:
     """Check that squares of the largest input neither overflow nor vanish, with room for sums."""
-    size, numbers = float(X.abs().max()), torch.finfo(dtype)
+    size, numbers = max(float(X.max()), -float(X.min())), torch.finfo(dtype)
     least, most = numbers.tiny**0.5 * ROOM, numbers.max**0.5 / ROOM
     if 0 < size < least or size > most:
         raise ValueError(

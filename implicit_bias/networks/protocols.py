@@ -30,6 +30,7 @@ __all__ = [
     "Network",
     "check_contexts",
     "check_device",
+    "check_gates",
     "check_homogeneous",
     "check_inputs",
     "check_integers",
@@ -272,6 +273,14 @@ def check_tensor(name: str, value: object) -> None:
         raise TypeError(f"`{name}` must be a torch tensor, got {type(value).__name__}")
     if value.is_complex():
         raise TypeError(f"`{name}` must hold real numbers, got {value.dtype}")
+
+
+def check_gates(name: str, gates: Tensor, shape: tuple[int, ...], reason: str = "") -> None:
+    """Check that gates, or contexts, are a tensor of this shape; raises TypeError, ValueError."""
+    check_tensor(name, gates)
+    if tuple(gates.shape) != shape:
+        got = f"{tuple(gates.shape)}{': ' if reason else ''}{reason}"
+        raise ValueError(f"`{name}` must have shape {shape}, got {got}")
 
 
 def check_inputs(X: Tensor, weight: Tensor, n_inputs: int) -> None:

@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._support.doors import door
+from .._support.kinds import weights
 from .drawn import averaged_units
-from .protocols import check_inputs, check_start, check_tensor
+from .protocols import check_gates, check_inputs, check_start
 from .weights import as_tensor, copy_weights
 
 __all__ = ["GDLN", "ReLUMean"]
@@ -38,7 +39,7 @@ class _UnitMean(torch.nn.Module):
         self.w = torch.nn.Parameter(weights.to(device=device, dtype=dtype))
 
     @classmethod
-    @door()
+    @door(w=weights("K D"))
     def from_weights(cls, w: ArrayLike | Tensor, *, device: torch.device | str = "cpu") -> Self:
         """Build a network from weights (K, D), which are copied; the dtype is theirs.
 
@@ -47,14 +48,10 @@ class _UnitMean(torch.nn.Module):
         ValueError
             If the shape is not (K, D).
         """
-        weights = as_tensor(w)
-        if weights.ndim != 2 or 0 in weights.shape:
-            raise ValueError(
-                f"`w` must have shape (K, D) with K, D >= 1, got {tuple(weights.shape)}"
-            )
-        n_units, n_inputs = weights.shape
-        network = cls(n_inputs, n_units, dtype=weights.dtype, device=device)
-        copy_weights([network.w], [weights])
+        units = as_tensor(w)
+        n_units, n_inputs = units.shape
+        network = cls(n_inputs, n_units, dtype=units.dtype, device=device)
+        copy_weights([network.w], [units])
         return network
 
     @property
@@ -119,7 +116,7 @@ class GDLN(_UnitMean):
     [1.5]
     """
 
-    @door()
+    @door(gates="n>=0 .n_units: one row a sample, one column a unit")
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
         """Check gates (n, K) once and place them as the weights' dtype on their device.
 
@@ -128,26 +125,13 @@ class GDLN(_UnitMean):
         ValueError
             If they do not have shape (n, K) or are not finite.
         """
-        placed = as_tensor(gates)
-        if placed.ndim != 2 or placed.shape[1] != self.n_units:
-            raise ValueError(
-                f"`gates` must have shape (n, {self.n_units}), got {tuple(placed.shape)}: "
-                "one row a sample, one column a unit"
-            )
-        placed = placed.to(self.w)
-        if not bool(torch.isfinite(placed).all()):
-            raise ValueError("`gates` has entries that are NaN or infinite")
-        return placed
+        return as_tensor(gates).to(self.w)
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
         """Return the scores (n,) of X (n, D) under gates (n, K) as `prepare` returns them."""
         check_inputs(X, self.w, self.w.shape[1])
-        check_tensor("gates", gates)
-        if tuple(gates.shape) != (len(X), self.n_units):
-            raise ValueError(
-                f"`gates` must have shape ({len(X)}, {self.n_units}), got {tuple(gates.shape)}: "
-                "one row a sample, one column a unit"
-            )
+        reason = "one row a sample, one column a unit"
+        check_gates("gates", gates, (len(X), self.n_units), reason)
         scores: Tensor = (self._projections(X) * gates).mean(dim=1)
         return scores
 

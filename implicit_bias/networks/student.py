@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._support.doors import door
+from .._support.kinds import weights
 from .protocols import check_device, check_inputs
 from .weights import as_tensor
 
@@ -39,14 +40,11 @@ class LinearStudent(torch.nn.Module):
 
     degree = 1
 
-    @door()
+    @door(zeta=weights("K D"))
     def __init__(self, zeta: ArrayLike | Tensor, *, device: torch.device | str = "cpu") -> None:
         super().__init__()
         check_device(device)
-        given = as_tensor(zeta)
-        if given.ndim != 2 or 0 in given.shape:
-            raise ValueError(f"`zeta` must have shape (K, D), got {tuple(given.shape)}")
-        self.weight = torch.nn.Parameter(given.detach().clone().to(device))
+        self.weight = torch.nn.Parameter(as_tensor(zeta).clone().to(device))
 
     def forward(self, X: Tensor, gates: object = None) -> Tensor:
         """Return the scores (n, K) of X (n, D); `gates` are not used."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.kinds import on_host
 from .._support.solve import to_numpy
 from ..data.catalogue import check_classes, load_class_data, load_data
 from ..data.dataset import Dataset, digest, frozen
@@ -246,7 +247,7 @@ def _pair(provided: Mapping[str, Any], X: str, y: str) -> tuple[Any, Any]:
     missing = [name for name in (X, y) if name not in provided]
     if missing:
         raise ValueError(f"`{missing[0]}` is missing: give `{X}` (n, D) and `{y}` (n,) together")
-    return to_numpy(provided[X]), to_numpy(provided[y])
+    return on_host(X, provided[X]), on_host(y, provided[y])
 
 
 def _dataset(options: Any, arrays: tuple[Any, Any, Any, Any]) -> Dataset | ClassDataset:

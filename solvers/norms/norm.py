@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.arrays import Array, array_namespace, as_float64, float_of, to_numpy
-from ..numerics.checks import require_choice, require_finite, require_real, require_shape, shown
+from ..numerics.checks import require_choice, require_finite, require_shape, shown
+from ..numerics.intake import real_array
 from ..numerics.summation import TINY, power_of_two, rounding
 from .factored import largest_nuclear, least_spectral
 
@@ -200,6 +201,7 @@ class Norm:
         ValueError
             If the array has no such blocks, or an entry is not finite.
         """
+        G = real_array("G", G)
         stack, _ = self._scaled("G", G)
         xp = array_namespace(stack)
         if self.is_factored:
@@ -283,16 +285,16 @@ class Norm:
         >>> round(Norm.of("l1").above(np.eye(3), lost=np.full((3, 3), 0.5)), 9)
         7.5
         """
-        require_real("B", B)
-        B = as_float64(B)
+        B = as_float64(real_array("B", B))
+        if lost is not None:
+            lost = as_float64(real_array("lost", lost), like=B)
+            require_shape("lost", lost, tuple(B.shape), "one error an entry of B")
         stack, scale = self._scaled("B", B)
         if self.is_factored:
             matrix = np.asarray(to_numpy(stack[0]))
             errors = np.zeros_like(matrix)
             if lost is not None:
-                require_real("lost", lost)
-                require_shape("lost", lost, tuple(B.shape), "one error an entry of B")
-                errors = np.abs(np.asarray(to_numpy(lost), np.float64)) / scale
+                errors = np.abs(to_numpy(lost)) / scale
             return scale * _factored_above(matrix, errors, self.over) + TINY
         sizes = self._sizes(stack) if self.inside == "l2" else self._sizes_above(stack)
         # A norm of squares rounds once an entry, a sum once a block; the rest is the scaling.
@@ -302,10 +304,8 @@ class Norm:
             return known
         # |E| <= lost: l2 norms of blocks are monotone in sizes, and the others at most sqrt(rank)
         # times as large.
-        require_real("lost", lost)
-        require_shape("lost", lost, tuple(B.shape), "one error an entry of B")
         xp = array_namespace(B)
-        errors, scale = self._scaled("lost", xp.abs(as_float64(lost, like=B)))
+        errors, scale = self._scaled("lost", xp.abs(lost))
         share = math.sqrt(min(errors.shape[1:])) if self.inside == "nuclear" else 1.0
         spread = xp.sqrt(xp.sum(errors * errors, axis=(1, 2)))
         added = scale * share * float_of(self._over(spread)) * (1 + rounding(steps)) + TINY
@@ -316,7 +316,7 @@ class Norm:
 
     def _scaled(self, name: str, B: Array) -> tuple[Array, float]:
         """Blocks (b, p, q) over a power of two, so that no square overflows, and the power."""
-        require_real(name, B)
+        B = real_array(name, B)
         if math.prod(B.shape) == 0:
             raise ValueError(f"`{name}` must have entries, got shape {tuple(B.shape)}")
         require_finite(name, B)

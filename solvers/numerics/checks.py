@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, array_namespace, entries_of, float_of, is_torch_array
+from .arrays import Array, array_namespace, entries_of, float_of
+from .intake import real_array
 
 __all__ = [
-    "refuse_disguised",
-    "refuse_masked",
     "require_array",
     "require_choice",
     "require_columns",
@@ -43,8 +42,8 @@ __all__ = [
 # Numbers
 
 
-def require_number(name: str, value: object, *, finite: bool = True) -> None:
-    """Refuse all but real numbers.
+def require_number(name: str, value: Any, *, finite: bool = True) -> Any:
+    """Return a real number, that of an array without axes as Python's own, and refuse all else.
 
     Parameters
     ----------
@@ -68,11 +67,12 @@ def require_number(name: str, value: object, *, finite: bool = True) -> None:
     TypeError: `rate` must be a number, got 'fast'
     """
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
-        value = value.item()
+        value = value if isinstance(value, float) else value.item()
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a number, got {shown(value)}")
     if finite and not math.isfinite(value):
         raise ValueError(f"`{name}` must be finite, got {value}")
+    return float(value) if isinstance(value, np.longdouble) else value
 
 
 def require_tolerance(tol: float) -> None:
@@ -134,7 +134,7 @@ def require_fraction(name: str, value: float, reason: str = "") -> None:
         raise ValueError(f"`{name}` must lie in [0, 1), got {value}{_tail(reason)}")
 
 
-def require_count(name: str, value: object, otherwise: str = "", least: int = 1) -> int:
+def require_count(name: str, value: Any, otherwise: str = "", least: int = 1) -> int:
     """Return a whole number from `least` on as an int, and refuse all else.
 
     Parameters
@@ -164,6 +164,8 @@ def require_count(name: str, value: object, otherwise: str = "", least: int = 1)
     TypeError: `n_units` must be an integer, got 2.5: give a whole number
     """
     name = name if "`" in name else f"`{name}`"
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(
             f"{name} must be an integer{otherwise}, got {shown(value)}: give a whole number"
@@ -348,18 +350,7 @@ def require_real(name: str, value: Any, wanted: str = "real numbers") -> None:
     TypeError
         If it is complex, masked, sparse, ragged, or holds strings or other objects.
     """
-    refuse_disguised(name, value)
-    if hasattr(value, "toarray"):
-        raise TypeError(
-            f"`{name}` must be dense, got a sparse array: give `{name}.toarray()`; linear SVMs, "
-            "kernels and LinearLimitClassifier take sparse inputs as they are"
-        )
-    dtype = value.dtype if hasattr(value, "detach") else _dtype(name, value)
-    if "complex" in str(dtype):
-        raise TypeError(f"`{name}` must hold {wanted}, got dtype {dtype}: take real features of it")
-    if isinstance(dtype, np.dtype) and dtype.kind not in "biuf":
-        got = "None" if value is None else f"dtype {dtype}"
-        raise TypeError(f"`{name}` must hold {wanted}, got {got}: convert it to float64")
+    real_array(name, value, wanted)
 
 
 def require_array(name: str, value: Any) -> None:
@@ -378,46 +369,7 @@ def require_array(name: str, value: Any) -> None:
     ValueError
         If one is NaN or infinite.
     """
-    require_real(name, value)
-    require_finite(name, value if is_torch_array(value) else np.asarray(value))
-
-
-def refuse_disguised(name: str, value: Any) -> None:
-    """Refuse masked arrays, and strings, which NumPy reads as numbers silently.
-
-    Parameters
-    ----------
-    name : str
-        Name of the array in the message.
-    value : object
-
-    Raises
-    ------
-    TypeError
-    """
-    refuse_masked(name, value)
-    if isinstance(value, list | tuple | np.ndarray) and _dtype(name, value).kind in "US":
-        raise TypeError(f"`{name}` must hold numbers, got strings: convert it to float64")
-
-
-def refuse_masked(name: str, value: Any) -> None:
-    """Refuse masked arrays, whose mask NumPy drops silently.
-
-    Parameters
-    ----------
-    name : str
-        Name of the array in the message.
-    value : object
-
-    Raises
-    ------
-    TypeError
-    """
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(
-            f"`{name}` is a masked array, whose mask would be lost: drop the samples that it marks "
-            "or fill them in"
-        )
+    require_finite(name, real_array(name, value))
 
 
 def require_inputs(X: Array) -> None:
@@ -604,16 +556,6 @@ def shown(value: object) -> str:
         return f"the class {value.__name__}"
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 60 else f"a {type(value).__name__}"
-
-
-def _dtype(name: str, value: Any) -> np.dtype[Any]:
-    try:
-        return np.asarray(value).dtype
-    except (ValueError, TypeError) as error:  # a ragged list, or an object of another kind
-        raise TypeError(
-            f"`{name}` must be an array of numbers, got {type(value).__name__} ({error}): "
-            "encode the samples as float64"
-        ) from error
 
 
 def _tail(reason: str) -> str:

@@ -208,9 +208,9 @@ def test_u_is_the_inverse_of_the_logarithm_of_the_inverse_loss() -> None:
 
 
 def test_malformed_series_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"one shape \(T,\), got \(25,\) and \(24,\)"):
+    with pytest.raises(ValueError, match=r"`values` must have shape \(25,\), got \(24,\)"):
         extrapolate(U, Y[1:])
-    with pytest.raises(ValueError, match=r"`directions` \(T, P\), got \(25,\) and \(25,\)"):
+    with pytest.raises(ValueError, match=r"`directions` must have shape \(25, P\) .*, got \(25,\)"):
         extrapolate_direction(U, Y)
     with pytest.raises(ValueError, match="`u` must be at least 0"):
         extrapolate(U, Y).predict(-1.0)

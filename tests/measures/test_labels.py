@@ -39,7 +39,7 @@ def test_networks_that_do_not_separate_have_no_margin_to_be_scaled_by() -> None:
 
 @pytest.mark.parametrize("margins", [[1, 1], [[1, 1, 1]]])
 def test_scores_of_another_shape_are_refused(margins) -> None:
-    with pytest.raises(ValueError, match="`smallest_margins` shape"):
+    with pytest.raises(ValueError, match=r"`smallest_margins` must have shape \(3,\)"):
         compare_argmax(CLASSES, TRUTH, LIMITS, NETWORKS, margins)
-    with pytest.raises(ValueError, match="at least one row"):
+    with pytest.raises(ValueError, match=r"`labels` must have shape \(m,\) with m >= 1"):
         compare_argmax(CLASSES, [], np.empty((0, 3)), np.empty((0, 3)), [1, 1, 1])

@@ -170,7 +170,7 @@ def test_series_that_fit_no_bound_are_refused_with_advice(values, status) -> Non
 
 
 def test_units_must_fit_each_other() -> None:
-    with pytest.raises(ValueError, match=r"one shape \(H,\), got \(2,\) and \(3,\)"):
+    with pytest.raises(ValueError, match=r"`unit_norms` must have shape \(2,\), got \(3,\)"):
         extrapolate(U, 1 - U, upper=1.0, dual_norms=[1, 1], unit_norms=[1, 1, 1])
 
 

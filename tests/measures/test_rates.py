@@ -112,7 +112,7 @@ def test_rows_say_what_was_measured_and_what_is_proved() -> None:
     assert rows["log t"][2:] == ("-", "-")
     with pytest.raises(ValueError, match="lbfgs"):
         measure_rates(T, T, {}, trainer="lbfgs")
-    with pytest.raises(ValueError, match=r"one shape \(T,\)"):
+    with pytest.raises(ValueError, match=r"`values` must have shape \(40,\), got \(39,\)"):
         measure_rates(T, T, {"angle": T[1:]})
 
 

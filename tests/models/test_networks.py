@@ -300,7 +300,7 @@ UPPER = "upper matrices must have shapes"
         (lambda: GLN(D, H, C)(T(X), T(1.0 * CONTEXTS)), TypeError, "must be integers"),
         (lambda: FReLU(D, 4).prepare(np.linspace(0, 1, 12).reshape(3, 4)), ValueError, "exactly 0"),
         (lambda: ReLU(D, 4, slope=1.0), ValueError, "`slope`"),
-        (lambda: FReLU(D, 4).prepare(np.ones((3, 5))), ValueError, r"shape \(3, 4\)"),
+        (lambda: FReLU(D, 4).prepare(np.ones((3, 5))), ValueError, r"shape \(n, 4\)"),
         (lambda: FReLU(D, 4)(T(np.ones((3, D))), torch.ones(2, 4)), ValueError, r"shape \(3, 4\)"),
         (lambda: FReLU.from_weights(np.ones((4, 5)), np.ones(3)), ValueError, UPPER),
         (lambda: FReLU.from_weights(np.ones((4, 5))), ValueError, UPPER),
@@ -325,7 +325,7 @@ UPPER = "upper matrices must have shapes"
         (lambda: GDLN(D, H).prepare(GATES * np.nan), ValueError, "NaN or infinite"),
         (lambda: ReLUMean(D, H)(T(X), T(GATES)), ValueError, "opens its own"),
         (lambda: BalancedReLU.from_weights(np.ones((2, 3)), np.ones(3)), ValueError,
-         "`W` must have shape"),
+         r"`a` must have shape \(2,\), got \(3,\)"),
         (lambda: ResidualReLU(2, 3, n_layers=1), ValueError, "`n_layers`"),
     ],
 )  # fmt: skip

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from solvers.numerics.checks import (
-    refuse_masked,
     require_choice,
     require_columns,
     require_count,
@@ -29,6 +28,7 @@ from solvers.numerics.checks import (
     require_text,
     require_tolerance,
 )
+from solvers.numerics.intake import refuse_masked
 
 X = np.ones((3, 2))
 

@@ -29,7 +29,7 @@ from ..._support.solve import (
     to_numpy,
 )
 from ..._support.words import Inseparable
-from ...data.arrays import as_csr
+from ...data.arrays import SparseArray, SparseLike, as_csr
 from ..formulation import Solving, real_data, solve_limit
 from ..limit import Limit
 from ..literal import constant, max_margin
@@ -175,7 +175,7 @@ class HardMarginSVM(NormedFormulation[LinearLimit]):
     norm: Norm | NormName = "l2"
 
     @door()
-    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+    def program(self, X: SparseArray, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Build the program of one gate column of ones and one group, on dense or sparse inputs.
 
         Raises
@@ -213,7 +213,7 @@ class HardMarginSVM(NormedFormulation[LinearLimit]):
 
 @overload
 def solve_linear_svm(
-    X: ArrayLike,
+    X: SparseLike,
     y: ArrayLike,
     *,
     norm: Norm | NormName = "l2",
@@ -222,7 +222,7 @@ def solve_linear_svm(
 ) -> LinearLimit: ...
 @overload
 def solve_linear_svm(
-    X: ArrayLike,
+    X: SparseLike,
     y: ArrayLike,
     *,
     norm: Norm | NormName = "l2",
@@ -231,7 +231,7 @@ def solve_linear_svm(
 ) -> SplitLimit: ...
 @door(norm=anything)
 def solve_linear_svm(
-    X: ArrayLike,
+    X: SparseLike,
     y: ArrayLike,
     *,
     norm: Norm | NormName = "l2",

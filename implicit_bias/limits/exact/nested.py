@@ -8,6 +8,7 @@ from typing import Unpack
 from ..._support.doors import door
 from ..._support.kinds import arrays
 from ..._support.solve import Array, ArrayLike, solve_nested
+from ...data.arrays import SparseLike
 from ..formulation import Formulation, LimitT, Solving, chosen
 
 __all__ = ["solve_path"]
@@ -16,7 +17,7 @@ __all__ = ["solve_path"]
 @door(gates=arrays)
 def solve_path(
     formulation: Formulation[LimitT],
-    X: ArrayLike,
+    X: SparseLike,
     y: ArrayLike,
     gates: Array | None = None,
     *,

@@ -17,7 +17,7 @@ from ..._support.solve import (
     require_finite,
     solve_kernel,
 )
-from ...data.arrays import Floats, as_csr
+from ...data.arrays import Floats, SparseArray, as_csr
 from ..literal import LiteralProgram, constant, cvxpy_module, max_margin
 from ..predictors import DecisionFunction
 from ..result import MaxMarginResult, ReadOnlyResult
@@ -152,7 +152,7 @@ class KernelSVM(LiteralProgram):
 
 @door()
 def solve_kernel_svm(
-    K: Array,
+    K: SparseArray,
     y: Array,
     *,
     tol: float = 1e-8,

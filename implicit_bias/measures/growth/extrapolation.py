@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.doors import door, result
-from ..._support.kinds import series
+from ..._support.kinds import measured
 from ..._support.shown import Shown
 from ..._support.solve import Status
 from ..scalars import DUAL_SLACK
@@ -166,7 +166,7 @@ class Extrapolation(Shown):
         return f"{low} to {high}" if bar.high < self.upper else f"at least {low}"
 
 
-@door(log_loss=series)
+@door(log_loss=measured())
 def inverse_log_loss(log_loss: ArrayLike) -> Array:
     """Return u = 1 / log(1/loss), the variable of `extrapolate`.
 
@@ -194,7 +194,12 @@ def inverse_log_loss(log_loss: ArrayLike) -> Array:
     return np.where(log_inverse > 0, 1 / np.where(log_inverse > 0, log_inverse, 1.0), np.nan)
 
 
-@door(u=series, values=series, dual_norms=series, unit_norms=series)
+@door(
+    u=measured("T>=0"),
+    values=measured("T: one entry a checkpoint"),
+    dual_norms=measured("H>=0"),
+    unit_norms=measured("H: one entry a unit"),
+)
 def extrapolate(
     u: ArrayLike,
     values: ArrayLike,
@@ -245,12 +250,7 @@ def extrapolate(
     >>> found.status.name, round(found.value, 6)
     ('ESTIMATED', 1.0)
     """
-    x, y = np.asarray(u, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    if x.ndim != 1 or y.shape != x.shape:
-        raise ValueError(
-            f"`u` and `values` must have one shape (T,), got {x.shape} and {y.shape}: one entry a "
-            "checkpoint"
-        )
+    x, y = np.asarray(u), np.asarray(values)
     if upper is None:
         return _unbounded(x, y)
     units = _units(dual_norms, unit_norms)
@@ -263,12 +263,7 @@ def _units(
     """Return dual norms and shares of the norm, (H,) each; nothing where they are not known."""
     if dual_norms is None or unit_norms is None:
         return ()
-    nu, norms = (np.asarray(a, dtype=np.float64) for a in (dual_norms, unit_norms))
-    if nu.ndim != 1 or norms.shape != nu.shape:
-        raise ValueError(
-            "`dual_norms` and `unit_norms` must have one shape (H,), got "
-            f"{nu.shape} and {norms.shape}: one entry a unit"
-        )
+    nu, norms = np.asarray(dual_norms), np.asarray(unit_norms)
     usable = len(nu) > 0 and np.isfinite(nu).all() and norms.sum() > 0
     return (nu, norms / norms.sum()) if usable else ()
 

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog
 
 from ..._support.doors import door, result
-from ..._support.kinds import series
-from ..._support.solve import require_shape
+from ..._support.kinds import measured
 
 __all__ = ["PowerSums", "Powers"]
 
@@ -78,7 +77,7 @@ class Powers:
     budget: float
 
     @classmethod
-    @door(dual_norms=series, shares=series)
+    @door(dual_norms=measured("H"), shares=measured("H: one number a unit"))
     def of_network(
         cls, degree: int, dual_norms: Array | None = None, shares: Array | None = None
     ) -> Self:
@@ -91,12 +90,8 @@ class Powers:
         dual_norms, shares : (H,) arrays, optional
             Dual norms of the units and their shares of the norm, which add up to 1.
         """
-        for name, one in (("dual_norms", dual_norms), ("shares", shares)):
-            if one is not None:
-                units = 0 if dual_norms is None else len(dual_norms)
-                require_shape(name, one, (units,), "one number a unit")
-        if dual_norms is not None and len(dual_norms) == 0:
-            raise ValueError("`dual_norms` is empty: a network has a unit at least")
+        if shares is not None and dual_norms is None:
+            raise ValueError("`shares` are those of units, whose `dual_norms` are missing")
         # A predictor that is linear in its weights has powers 1, 2, ... alone, and logarithms.
         least = LEAST_FAST * min(2 / degree, 1.0) if degree > 1 else 1.0
         between = np.linspace(least, 1.0, 4) if degree > 1 else np.empty(0)

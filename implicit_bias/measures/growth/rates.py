@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
 from ..._support.doors import door
-from ..._support.kinds import mapping, series
+from ..._support.kinds import floats, mapping, measured
 from ..._support.solve import Status
 from ..._support.words import TrainerName
 from ...quantities.formatting import DASH
@@ -128,7 +128,7 @@ class Rate:
         return f"{self.quantity} against {self.variable}", measured, known, source
 
 
-@door(variable=series, values=series)
+@door(variable=measured("T>=0"), values=measured("T: one entry a checkpoint"))
 def fit_rate(
     variable: ArrayLike,
     values: ArrayLike,
@@ -165,12 +165,7 @@ def fit_rate(
     >>> rate.status.name, round(rate.exponent, 6), rate.window
     ('ESTIMATED', -2.0, 10)
     """
-    x, y = np.asarray(variable, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    if x.ndim != 1 or y.shape != x.shape:
-        raise ValueError(
-            f"`variable` and `values` must have one shape (T,), got {x.shape} and {y.shape}: one "
-            "entry a checkpoint"
-        )
+    x, y = np.asarray(variable), np.asarray(values)
     usable = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
     status = Status.ESTIMATED
     if len(x) == 0 or not usable[-1]:
@@ -190,7 +185,12 @@ def fit_rate(
     return Rate(*names, float(whole.slope), error, window, status, known)
 
 
-@door(log_loss=series, distances=mapping, weight_norm=series)
+@door(
+    step=floats("T>=0"),
+    log_loss=measured("T: one entry a checkpoint"),
+    distances=mapping,
+    weight_norm=measured("T"),
+)
 def measure_rates(
     step: ArrayLike,
     log_loss: ArrayLike,
@@ -241,16 +241,11 @@ def measure_rates(
     """
     if trainer is not None:
         get_trainer(trainer)
-    t = np.asarray(step, dtype=np.float64)
-    if t.ndim != 1 or np.shape(log_loss) != t.shape:
-        raise ValueError(
-            f"`step` and `log_loss` must have one shape (T,), got {t.shape} and "
-            f"{np.shape(log_loss)}: one entry a checkpoint"
-        )
+    t = np.asarray(step)
     variables = {
         "t": t,
         "log t": np.log(np.maximum(t, 1.0)),
-        "log(1/loss)": -np.asarray(log_loss, dtype=np.float64),
+        "log(1/loss)": -np.asarray(log_loss),
     }
     proved: Mapping[Any, KnownRate] = KNOWN_RATES if degree == 1 else {}
     rates = [

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from ..._support.doors import door
-from ..._support.kinds import series
+from ..._support.kinds import measured
 from ..._support.solve import Status
 
 __all__ = ["SeriesFit", "fit_series", "last_part"]
@@ -93,7 +93,7 @@ def last_part(u: Array, values: Array, window: tuple[float, int]) -> tuple[Statu
     return (Status.ESTIMATED if falling else Status.NOT_MONOTONE), u, values
 
 
-@door(u=series, values=series)
+@door(u=measured("T>=0"), values=measured("T P>=0: one row a point"))
 def fit_series(
     u: Array, values: Array, others: Sequence[tuple[str, tuple[float, int]]]
 ) -> tuple[Status, tuple[SeriesFit, ...]]:
@@ -128,10 +128,6 @@ def fit_series(
     >>> value.round(6).tolist(), half_width < 1e-6
     ([2.0], True)
     """
-    if values.ndim != 2 or u.shape != values.shape[:1]:
-        raise ValueError(
-            f"`u` must have shape (T,) and `values` (T, P), got {u.shape} and {values.shape}"
-        )
     status, u, values = _usable(u, values, WIDE[1])
     if status is not Status.ESTIMATED:
         return status, ()

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..._support.doors import door
 from ..._support.kinds import whole_number
 from ..._support.words import InitName
-from ..protocols import check_inputs, check_tensor
+from ..protocols import check_gates, check_inputs
 from ..weights import (
     Start,
     Starting,
@@ -174,13 +174,8 @@ class GatedStack(torch.nn.Module):
         return list(torch.split(gates, list(self.widths), dim=1))
 
     def _check_shape(self, gates: Tensor, n: int) -> None:
-        check_tensor(f"{self.gates_name}s", gates)
-        if tuple(gates.shape) != (n, sum(self.widths)):
-            raise ValueError(
-                f"`{self.gates_name}s` must have shape ({n}, {sum(self.widths)}), got "
-                f"{tuple(gates.shape)}: one {self.gates_name} a sample and hidden unit, layer "
-                "after layer"
-            )
+        reason = f"one {self.gates_name} a sample and hidden unit, layer after layer"
+        check_gates(f"{self.gates_name}s", gates, (n, sum(self.widths)), reason)
 
     def _shape(self, width: int, below: int) -> tuple[int, ...]:
         """Shape of a hidden layer's weights."""
@@ -288,11 +283,8 @@ class DGN(GatedStack):
         self._check_shape(g, g.shape[0] if g.ndim else 0)
         g = g.to(self.layers[0])
         # Soft gates may exceed 1 a little.
-        if not bool((torch.isfinite(g) & (g >= 0)).all()):
-            raise ValueError(
-                "`gates` must be finite and not negative, from 0 (closed) to 1 (open): look for "
-                "NaN among them"
-            )
+        if not bool((g >= 0).all()):
+            raise ValueError("`gates` must not be negative, from 0 (closed) to 1 (open)")
         return g
 
     def _shape(self, width: int, below: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from ..._support.doors import door
-from ..protocols import check_inputs, check_tensor
+from ..protocols import check_gates, check_inputs
 from ..weights import Starting, as_tensor, linear_factors
 from .base import GatedLayers
 
@@ -78,7 +78,7 @@ class FReLU(GatedLayers):
             sizes, upper_widths, ("kaiming", "orthogonal", "balanced"), n_outputs=n_outputs, **start
         )
 
-    @door()
+    @door(gates="n>=0 .n_units: one gate a sample and unit")
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
         """Check gates (n, H) once and place them in the dtype and on the device of the weights.
 
@@ -88,9 +88,7 @@ class FReLU(GatedLayers):
             If their shape is wrong, or one of them is neither 1 nor the slope of closed ones, which
             is one number in [0, 1), 0 unless units are leaky.
         """
-        g = as_tensor(gates)
-        self._check_gates(g, g.shape[0] if g.ndim else 0)
-        g = g.to(self.w1)
+        g = as_tensor(gates).to(self.w1)
         closed = g[g != 1]
         if closed.numel() and not bool((0 <= closed[0] < 1) & (closed == closed[0]).all()):
             raise ValueError(
@@ -102,7 +100,7 @@ class FReLU(GatedLayers):
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
         """Return the scores (n,), or (n, K), of X (n, D) under gates (n, H)."""
         check_inputs(X, self.w1, self.n_inputs)
-        self._check_gates(gates, X.shape[0])
+        check_gates("gates", gates, (len(X), self.n_units), "one gate a sample and unit")
         # Weights first: networks trained side by side then share one product with the inputs.
         scores = self.head() @ (gates.T * (self.w1 @ X.T))
         return scores.T if self.n_outputs > 1 else scores
@@ -119,11 +117,3 @@ class FReLU(GatedLayers):
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         hidden = gates * linear(X, self.w1)
         return [(gates * self.head(), X), *linear_factors(hidden, list(self.upper))]
-
-    def _check_gates(self, gates: Tensor, n: int) -> None:
-        check_tensor("gates", gates)
-        if tuple(gates.shape) != (n, self.n_units):
-            raise ValueError(
-                f"`gates` must have shape ({n}, {self.n_units}), got {tuple(gates.shape)}: "
-                "one gate a sample and unit"
-            )

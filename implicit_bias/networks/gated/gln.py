@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ..._support.doors import door
-from ..protocols import check_contexts, check_inputs, check_integers, check_tensor
+from ..protocols import check_contexts, check_gates, check_inputs, check_integers
 from ..weights import INITS, Starting, as_tensor, linear_factors
 from .base import GatedLayers
 
@@ -75,7 +75,7 @@ class GLN(GatedLayers):
         super().__init__(sizes, upper_widths, INITS, n_outputs=n_outputs, **start)
         self.n_contexts = n_contexts
 
-    @door()
+    @door(contexts="n>=0 .n_units: one context a sample and unit")
     def prepare(self, contexts: ArrayLike | Tensor) -> Tensor:
         """Check contexts (n, H) once and place them as int64 on the network's device.
 
@@ -89,14 +89,15 @@ class GLN(GatedLayers):
             If their shape or range is wrong.
         """
         c = as_tensor(contexts)
-        self._check_contexts(c, c.shape[0] if c.ndim else 0)
         check_contexts(c, self.n_contexts)
         return c.to(device=self.w1.device, dtype=torch.int64)
 
     def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
         """Return the scores (n,), or (n, K), of X (n, D) in integer contexts (n, H)."""
         check_inputs(X, self.w1, self.n_inputs)
-        self._check_contexts(contexts, X.shape[0])
+        shape = (len(X), self.n_units)
+        check_gates("contexts", contexts, shape, "one context a sample and unit")
+        check_integers(contexts)
         scores = self.head() @ self._hidden(X, contexts)
         return scores.T if self.n_outputs > 1 else scores
 
@@ -122,12 +123,3 @@ class GLN(GatedLayers):
         # h * C + c of that product belongs to w1[h, c].
         every = (self.w1.flatten(0, 1) @ X.T).view(self.n_units, self.n_contexts, len(X))
         return every.gather(1, contexts.T.to(torch.int64).unsqueeze(1)).squeeze(1)
-
-    def _check_contexts(self, contexts: Tensor, n: int) -> None:
-        check_tensor("contexts", contexts)
-        if tuple(contexts.shape) != (n, self.n_units):
-            raise ValueError(
-                f"`contexts` must have shape ({n}, {self.n_units}), got {tuple(contexts.shape)}: "
-                "one context a sample and unit"
-            )
-        check_integers(contexts)

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ..._support.doors import door
-from ..protocols import check_inputs, check_integers, check_tensor
+from ..._support.kinds import weights
+from ..protocols import check_gates, check_inputs, check_integers, check_tensor
 from ..weights import Start, Starting, as_tensor, draw_matrices, layer_imbalance
 
 
@@ -61,7 +62,7 @@ class ShallowGLN(torch.nn.Module):
 
     global_contexts: Tensor
 
-    @door()
+    @door(contexts="n H")
     def __init__(
         self,
         n_inputs: int,
@@ -74,17 +75,16 @@ class ShallowGLN(torch.nn.Module):
         sizes = {"n_inputs": n_inputs, "n_outputs": n_outputs}
         begin = Start.checked(sizes, ("orthogonal", "kaiming"), **start)
         table = torch.unique(_integers(contexts).to(begin.device), dim=0)
-        if table.shape[0] == 0 or table.shape[1] == 0:
-            raise ValueError(
-                f"`contexts` must have shape (n, H) with n, H >= 1, got {tuple(table.shape)}"
-            )
         self.n_inputs, self.n_outputs = n_inputs, n_outputs
         self.register_buffer("global_contexts", table)
         shape = (len(table), *_outputs(n_outputs), n_inputs)
         (self.weight,) = begin.parameters(lambda rng: _draw(begin.init, shape, rng))
 
     @classmethod
-    @door()
+    @door(
+        zeta=weights("G D | G K>=2 D"),
+        global_contexts="G H: one predictor per row",
+    )
     def from_zeta(
         cls,
         zeta: ArrayLike | Tensor,
@@ -100,13 +100,7 @@ class ShallowGLN(torch.nn.Module):
             If `global_contexts` has equal rows, or another number of rows than zeta.
         """
         target, rows = as_tensor(zeta), _integers(global_contexts, "global_contexts")
-        several = target.ndim == 3 and target.shape[1] > 1
-        if target.ndim != 2 + several or len(rows) != len(target):
-            raise ValueError(
-                f"`zeta` must have shape ({len(rows)}, D), or ({len(rows)}, K, D) with K >= 2, got "
-                f"{tuple(target.shape)}: one predictor per row of `global_contexts`"
-            )
-        n_outputs = target.shape[1] if several else 1
+        n_outputs = target.shape[1] if target.ndim == 3 else 1
         network = cls(
             target.shape[-1], rows, n_outputs=n_outputs, dtype=target.dtype, device=device
         )
@@ -121,7 +115,7 @@ class ShallowGLN(torch.nn.Module):
         """Degree of homogeneity in the weights: 1."""
         return 1
 
-    @door()
+    @door(contexts="n>=0 | n>=0 H: one context a sample and unit")
     def prepare(self, contexts: ArrayLike | Tensor) -> Tensor:
         """Replace contexts (n, H) by the rows (n,) of `weight` that they select.
 
@@ -145,11 +139,7 @@ class ShallowGLN(torch.nn.Module):
                 )
             return c
         c = _integers(c)
-        if c.shape[1] != table.shape[1]:
-            raise ValueError(
-                f"`contexts` must have shape (n, {table.shape[1]}), got {tuple(c.shape)}: one "
-                "context a sample and unit"
-            )
+        check_gates("contexts", c, (len(c), table.shape[1]), "one context a sample and unit")
         distinct, which = torch.unique(torch.cat([table, c]), dim=0, return_inverse=True)
         row = torch.full((len(distinct),), len(table), device=table.device)
         row[which[: len(table)]] = torch.arange(len(table), device=table.device)
@@ -160,11 +150,7 @@ class ShallowGLN(torch.nn.Module):
         check_inputs(X, self.weight, self.n_inputs)
         check_tensor("contexts", contexts)
         rows = contexts if contexts.ndim == 1 else self.prepare(contexts)
-        if rows.shape[0] != X.shape[0]:
-            raise ValueError(
-                f"`contexts` must have {X.shape[0]} rows, got {tuple(contexts.shape)}: one a row "
-                "of X"
-            )
+        check_gates("contexts", contexts, (len(X), *contexts.shape[1:]), "one row a row of X")
         last = len(self.global_contexts) - 1
         chosen = rows.clamp(max=last)
         if self.n_outputs > 1:
@@ -239,6 +225,4 @@ def _draw(init: str, shape: tuple[int, ...], rng: torch.Generator) -> list[Tenso
 def _integers(contexts: ArrayLike | Tensor, name: str = "contexts") -> Tensor:
     c = as_tensor(contexts)
     check_integers(c, name)
-    if c.ndim != 2 or c.shape[1] == 0:
-        raise ValueError(f"`{name}` must have shape (n, H) with H >= 1, got {tuple(c.shape)}")
     return c.to(torch.int64)
