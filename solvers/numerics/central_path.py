@@ -25,7 +25,17 @@ import numpy as np
 from .arrays import Array, array_namespace, float_of
 from .step_length import longest_step
 
-__all__ = ["Best", "Lengths", "PairSystem", "Patience", "System", "Watch", "follow"]
+__all__ = [
+    "Best",
+    "Lengths",
+    "OnePairSystem",
+    "PairSystem",
+    "Patience",
+    "System",
+    "Watch",
+    "advanced",
+    "follow",
+]
 
 log = logging.getLogger(__name__)
 
@@ -134,6 +144,17 @@ class PairSystem(System[Point, Target, Step]):
             for field in fields(by)  # type: ignore[arg-type]
         }
         return replace(at, **changes)  # type: ignore[type-var]
+
+
+class OnePairSystem(PairSystem[Point, Array, Step]):
+    """System of one pair, whose right-hand sides are the products that are wanted."""
+
+    def predicting(self) -> Array:
+        return 0 * self.products()[0]
+
+    def correcting(self, affine: Step, mu: float) -> Array:
+        x, z = self.pairs[0]
+        return mu - getattr(affine, x) * getattr(affine, z)
 
 
 def follow(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
 from ...certificates.max_margin import RESOLUTION, Certificate
 from ...certificates.solution import status_of
-from ...numerics.arrays import NotPositiveDefinite, cholesky_lower, cholesky_solve, is_sparse
-from ...numerics.step_length import longest_step
+from ...numerics.arrays import cholesky_lower, cholesky_solve, is_sparse
+from ...numerics.central_path import Lengths, OnePairSystem, Patience, follow
 from ...programs.kernel_program import KernelProgram, KernelSolution, certify_kernel
 from ..sets.sparse_active import SparseKernel, exchange_multipliers
 from ..settings import Settings
@@ -22,8 +24,6 @@ ITERATIONS = 100
 # Added to the Newton matrix of unit diagonal: what a singular kernel needs to factorise. Steps
 # are corrected by exact residuals, so that it costs iterations and not accuracy.
 RIDGE = 1e-14
-# Step to the boundary.
-DAMPING = 0.995
 # Stop once this many iterations have not lowered the complementarity by a tenth.
 PATIENCE = 10
 
@@ -96,34 +96,49 @@ def _minimise(Q: np.ndarray, settings: Settings) -> tuple[np.ndarray, int]:
     sizes = np.sqrt(diagonal)
     unit, c = Q / sizes[:, None] / sizes, 1 / sizes
     c = c / c.max()  # the sum of the multipliers, in these units
-    point = _Point.start(unit, c)
-    best, gap, left = point.lam, math.inf, [math.inf] * PATIENCE
-    done, limit = 0, settings.max_iterations or ITERATIONS
-    while done < limit:
-        now = point.gap(c)
-        if now < gap:
-            best, gap = point.lam, now
-        left.append(float(point.lam @ point.z))
-        settled = point.vanishes(unit)
-        if gap <= 0.1 * settings.tol or settled or not left[-1] < 0.9 * left[-1 - PATIENCE]:
-            break
-        moved = point.step(unit, c)
-        if moved is None:
-            break
-        point, done = moved, done + 1
-        if settings.progress is not None:
-            settings.progress(done, gap)
-    lam = (best if gap < math.inf else point.lam) / sizes
-    return lam / lam.sum(), done
+    run = _Run(unit, c, settings)
+    limit = settings.max_iterations or ITERATIONS
+    follow(_Point.start(unit, c), partial(_System, unit, c), run, limit=limit)
+    lam = run.best / sizes
+    return lam / lam.sum(), run.done
+
+
+class _Run:
+    """The multipliers of the smallest gap on the way, or the last ones where nothing separates.
+
+    Both of its bounds are those of one point: what is certified is one vector.
+    """
+
+    best: np.ndarray
+
+    def __init__(self, Q: np.ndarray, c: np.ndarray, settings: Settings) -> None:
+        self.Q, self.c, self.settings = Q, c, settings
+        self.gap, self.done, self.patience = math.inf, 0, Patience(PATIENCE)
+
+    def __call__(self, point: _Point, done: int) -> bool:
+        """True if the path goes on from this point."""
+        if done > 0 and self.settings.progress is not None:
+            self.settings.progress(done, self.gap)
+        now, self.done = point.gap(self.c), done
+        if now < self.gap or self.gap == math.inf:
+            self.best, self.gap = point.lam, now
+        settled = self.gap <= 0.1 * self.settings.tol or point.vanishes(self.Q)
+        return not (self.patience.ends(float(point.lam @ point.z)) or settled)
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
-    """Point of the path: `lam, z > 0`, and `Q lam - mu c = z`, `c' lam = 1` at its end."""
+class _Step:
+    """Changes of a point."""
 
     lam: np.ndarray
     z: np.ndarray
     mu: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Point(_Step):
+    """Point of the path: `lam, z > 0`, and `Q lam - mu c = z`, `c' lam = 1` at its end."""
+
     products: np.ndarray
 
     @classmethod
@@ -154,43 +169,38 @@ class _Point:
             return False
         return self.value <= 0.1 * RESOLUTION * float(self.lam @ (np.abs(Q) @ self.lam))
 
-    def step(self, Q: np.ndarray, c: np.ndarray) -> _Point | None:
-        """Take Mehrotra's predictor and corrector step; None where nothing can be factorised."""
+
+class _System(OnePairSystem[_Point, _Step]):
+    """Newton's system in the multipliers, `Q + diag(z / lam)`, and mu as its border."""
+
+    inner: ClassVar[float] = 0.995
+    pairs: ClassVar[tuple[tuple[str, str], ...]] = (("lam", "z"),)
+
+    def __init__(self, Q: np.ndarray, c: np.ndarray, point: _Point) -> None:
+        self.Q, self.c, self.point = Q, c, point
         # The symmetric matrix, read by columns: LAPACK then takes it without a copy.
         newton = Q.copy().T
         diagonal = np.einsum("nn->n", newton)
-        diagonal += self.z / self.lam + RIDGE * len(c)
-        try:
-            factor = cholesky_lower(newton)
-        except NotPositiveDefinite:
-            return None
-        column = cholesky_solve(factor, c)
-        residual = self.products - self.mu * c - self.z
-        missing = 1 - float(c @ self.lam)
+        diagonal += point.z / point.lam + RIDGE * len(c)
+        self.factor = cholesky_lower(newton)
+        self.column = cholesky_solve(self.factor, c)
+        self.residual = point.products - point.mu * c - point.z
+        self.missing = 1 - float(c @ point.lam)
 
-        def direction(target: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-            """Return the Newton step towards products of `target`."""
-            # (Q + z / lam) d_lam - d_mu c = -residual + target / lam - z, d_z from the products.
-            right = cholesky_solve(factor, target / self.lam - self.z - residual)
-            d_mu = (missing - float(c @ right)) / float(c @ column)
-            d_lam = right + d_mu * column
-            return d_lam, (target - self.z * d_lam) / self.lam - self.z, d_mu
+    def solve(self, target: np.ndarray) -> _Step:
+        """Step towards products `target`.
 
-        average = float(self.lam @ self.z) / len(c)
-        d_lam, d_z, _ = direction(np.zeros_like(c))
-        ahead = (self.lam + _longest(self.lam, d_lam) * d_lam) @ (
-            self.z + _longest(self.z, d_z) * d_z
-        )
-        centre = (float(ahead) / len(c) / average) ** 3 * average
-        d_lam, d_z, d_mu = direction(centre - d_lam * d_z)
-        length = DAMPING * min(_longest(self.lam, d_lam), _longest(self.z, d_z))
-        lam = self.lam + length * d_lam
-        return _Point(lam, self.z + length * d_z, self.mu + length * d_mu, Q @ lam)
+        `(Q + z / lam) dlam - dmu c = target / lam - z - residual`, and dz from the products.
+        """
+        point, c = self.point, self.c
+        right = cholesky_solve(self.factor, target / point.lam - point.z - self.residual)
+        dmu = (self.missing - float(c @ right)) / float(c @ self.column)
+        dlam = right + dmu * self.column
+        return _Step(dlam, (target - point.z * dlam) / point.lam - point.z, dmu)
 
-
-def _longest(values: np.ndarray, step: np.ndarray) -> float:
-    """Longest step for which `values` keep their signs, at most 1 / DAMPING."""
-    return min(1 / DAMPING, longest_step(values, step))
+    def moved(self, step: _Step, lengths: Lengths) -> _Point:
+        point = super().moved(step, lengths)
+        return replace(point, products=self.Q @ point.lam)
 
 
 def _better(

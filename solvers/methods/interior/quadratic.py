@@ -15,15 +15,16 @@ corrector).
 
 from __future__ import annotations
 
-import logging
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ...numerics.step_length import longest_step
+from ...numerics.central_path import Best, Lengths, OnePairSystem, Watch, follow
 from ...programs.coordinates import coordinates_of
 from ...programs.images import Floats, Map, Room
 from ...programs.norm_program import NormProgram, NormSolution, conclude_norm
@@ -31,37 +32,33 @@ from ..settings import Settings
 
 __all__ = ["solve_quadratic"]
 
-log = logging.getLogger(__name__)
-
 ITERATIONS = 100
-# Share of the longest step that is taken.
-INNER = 0.99
 # Stop once so many iterations have not narrowed the bounds by a tenth.
 PATIENCE = 6
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
-    """Coefficients B and gamma with slacks `s = A(B) - gamma`, against multipliers lam of sum 1."""
+class _Step:
+    """Changes of a point."""
 
     B: Floats
     gamma: float
     s: Floats
     lam: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Point(_Step):
+    """Coefficients B and gamma with slacks `s = A(B) - gamma`, against multipliers lam of sum 1."""
+
     # A'lam.
     V: Floats
 
-    def mu(self) -> float:
-        return float(self.s @ self.lam) / len(self.s)
-
-    def lower(self) -> float:
-        """Margin of B over its norm."""
+    def bounds(self) -> Best[_Point]:
+        """Margin of B over its norm, and the largest one that the multipliers allow."""
         norm = float(np.linalg.norm(self.B))
-        return float(self.s.min() + self.gamma) / norm if norm > 0 else -math.inf
-
-    def upper(self) -> float:
-        """Largest margin over norm that the multipliers allow."""
-        return float(np.linalg.norm(self.V)) / float(self.lam.sum())
+        lower = float(self.s.min() + self.gamma) / norm if norm > 0 else -math.inf
+        return Best(lower, self, float(np.linalg.norm(self.V)) / float(self.lam.sum()), self)
 
 
 def solve_quadratic(program: NormProgram, settings: Settings) -> NormSolution:
@@ -80,32 +77,17 @@ def solve_quadratic(program: NormProgram, settings: Settings) -> NormSolution:
     start = time.perf_counter()
     own = coordinates_of(program.image, program.norm)
     image: Map = program.image if own is None else own
-    point = primal = dual = _start(image)
-    widths, iteration, room = [math.inf], 0, Room()
-    for iteration in range(1, (settings.max_iterations or ITERATIONS) + 1):
-        try:
-            point = _advance(image, point, room)
-        except np.linalg.LinAlgError:
-            break
-        primal = max(primal, point, key=_Point.lower)
-        dual = min(dual, point, key=_Point.upper)
-        lower, upper = primal.lower(), dual.upper()
-        gap = upper / lower - 1 if lower > 0 else math.inf
-        widths.append(upper - max(lower, 0.0))
-        log.debug("%d: %.10g to %.10g", iteration, lower, upper)
-        if settings.progress is not None:
-            settings.progress(iteration, gap)
-        # Half of what is asked, for what the certificate charges.
-        if gap <= settings.tol / 2:
-            break
-        if len(widths) > PATIENCE and not widths[-1] < 0.9 * widths[-1 - PATIENCE]:
-            break
+    # Half of what is asked, for what the certificate charges.
+    watch = Watch(_Point.bounds, settings.tol / 2, PATIENCE, settings.progress)
+    limit = settings.max_iterations or ITERATIONS
+    follow(_start(image), partial(_System, image, Room()), watch, limit=limit)
+    B = watch.best.primal.B
     return conclude_norm(
         program,
-        primal.B.reshape(program.image.shape) if own is None else own.lifted(primal.B),
-        dual.lam,
+        B.reshape(program.image.shape) if own is None else own.lifted(B),
+        watch.best.dual.lam,
         tol=settings.tol,
-        iterations=iteration,
+        iterations=watch.best.iterations,
         seconds=time.perf_counter() - start,
         solver="interior-point",
     )
@@ -121,38 +103,37 @@ def _start(image: Map) -> _Point:
     return _Point(V.ravel(), gamma, margins - gamma, lam, V.ravel())
 
 
-def _advance(image: Map, point: _Point, room: Room) -> _Point:
-    """Predict, correct, and step."""
-    weights = point.lam / point.s
-    matrix = image.gram(weights, room)
-    matrix[np.arange(len(matrix)), np.arange(len(matrix))] += 1
-    factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-    a = image.adjoint(weights).ravel()
-    solved = cho_solve(factor, a)
-    corner = float(weights.sum()) - float(a @ solved)
+class _System(OnePairSystem[_Point, _Step]):
+    """Newton's system in the coefficients, and gamma as its border.
 
-    def step(mu: float, second: Floats | float) -> tuple[Floats, float, Floats, Floats]:
-        pull = (mu - second) / point.s - point.lam
+    One length serves both sides: B is next to A'lam in the objective.
+    """
+
+    inner: ClassVar[float] = 0.99
+    pairs: ClassVar[tuple[tuple[str, str], ...]] = (("s", "lam"),)
+
+    def __init__(self, image: Map, room: Room, point: _Point) -> None:
+        self.image, self.point = image, point
+        self.weights = point.lam / point.s
+        matrix = image.gram(self.weights, room)
+        matrix[np.arange(len(matrix)), np.arange(len(matrix))] += 1
+        self.factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        self.a = image.adjoint(self.weights).ravel()
+        self.solved = cho_solve(self.factor, self.a)
+        self.corner = float(self.weights.sum()) - float(self.a @ self.solved)
+
+    def solve(self, target: Floats) -> _Step:
+        """Step towards products `target` of slacks and multipliers."""
+        image, point = self.image, self.point
+        pull = target / point.s - point.lam
         right = image.adjoint(pull).ravel() + point.V - point.B
-        first = cho_solve(factor, right)
-        dgamma = (1 - float(point.lam.sum()) - float(pull.sum()) + float(a @ first)) / corner
-        dB = first + dgamma * solved
+        first = cho_solve(self.factor, right)
+        missing = 1 - float(point.lam.sum()) - float(pull.sum())
+        dgamma = (missing + float(self.a @ first)) / self.corner
+        dB = first + dgamma * self.solved
         ds = image.scores(dB.reshape(image.shape)) - dgamma
-        return dB, dgamma, ds, pull - weights * ds
+        return _Step(dB, dgamma, ds, pull - self.weights * ds)
 
-    mu = point.mu()
-    _, _, ds, dlam = step(0.0, 0.0)
-    longest = min(1.0, longest_step(point.s, ds)), min(1.0, longest_step(point.lam, dlam))
-    reached = float((point.s + longest[0] * ds) @ (point.lam + longest[1] * dlam)) / len(ds)
-    sigma = min(max(reached / mu, 0.0), 1.0) ** 3
-    dB, dgamma, ds, dlam = step(sigma * mu, ds * dlam)
-    # One length for both sides: B is next to A'lam in the objective.
-    length = min(1.0, INNER * longest_step(point.s, ds), INNER * longest_step(point.lam, dlam))
-    lam = point.lam + length * dlam
-    return _Point(
-        B=point.B + length * dB,
-        gamma=point.gamma + length * dgamma,
-        s=point.s + length * ds,
-        lam=lam,
-        V=image.adjoint(lam).ravel(),
-    )
+    def moved(self, step: _Step, lengths: Lengths) -> _Point:
+        point = super().moved(step, lengths)
+        return replace(point, V=self.image.adjoint(point.lam).ravel())
