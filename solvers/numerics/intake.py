@@ -101,6 +101,10 @@ def undisguised(name: str, value: Any) -> Any:
         Name of the array in the message.
     value : object
 
+    Returns
+    -------
+    NumPy array, data frame or sparse matrix
+
     Raises
     ------
     TypeError
