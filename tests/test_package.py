@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, version
@@ -558,3 +559,52 @@ def test_no_file_refers_to_a_machine_of_its_authors() -> None:
         if word in path.read_text(encoding="utf-8")
     ]
     assert found == []
+
+
+def own_fields(tree: ast.Module) -> dict[str, int]:
+    """How many fields each class of data in a module has of its own, beside those of its bases."""
+    return {
+        node.name: sum(
+            isinstance(entry, ast.AnnAssign) and "ClassVar" not in ast.unparse(entry.annotation)
+            for entry in node.body
+        )
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def test_the_fields_that_are_counted_are_those_of_dataclasses() -> None:
+    text = Path(implicit_bias.__file__).with_name("training") / "trajectory.py"
+    counted = own_fields(ast.parse(text.read_text(encoding="utf-8")))
+    cls = implicit_bias.Trajectory
+    assert counted["Trajectory"] == len(cls.__dataclass_fields__) > 10
+
+
+MANY_FIELDS = 14
+FILES_OF_A_FOLDER = 20
+LOOKED_AT = 14
+
+
+def test_no_class_of_results_or_choices_has_more_fields_of_its_own_than_a_reader_takes_in() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}: {name}": n
+        for path in modules(PACKAGE, "solvers")
+        for name, n in own_fields(ast.parse(path.read_text(encoding="utf-8"))).items()
+    }
+    assert len(found) > 200
+    assert {name: n for name, n in found.items() if n > MANY_FIELDS} == {}
+
+
+def test_no_folder_has_more_files_than_a_reader_takes_in() -> None:
+    stubs = [path.with_suffix(".pyi") for path in modules(PACKAGE, "solvers")]
+    files = [*modules(PACKAGE, "solvers"), *(stub for stub in stubs if stub.exists())]
+    top = {ROOT / PACKAGE / f"{name}{suffix}" for name in NAMESPACES for suffix in (".py", ".pyi")}
+    folders = Counter(path.parent for path in files if path not in top)
+    assert {folder: n for folder, n in folders.items() if n > FILES_OF_A_FOLDER} == {}
+    entries = {path.relative_to(ROOT / PACKAGE).parts[0] for path in modules(PACKAGE)}
+    assert entries >= {f"{name}.py" for name in NAMESPACES}
+    seen = {
+        entry for entry in entries
+        if not entry.startswith("__") and entry.removesuffix(".py") not in NAMESPACES
+    }  # fmt: skip
+    assert len(seen) <= LOOKED_AT, sorted(seen)

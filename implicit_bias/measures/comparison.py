@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import torch
     from matplotlib.axes import Axes
 
-__all__ = ["Comparison", "NetworkState", "compare", "measure_network"]
+__all__ = ["Comparison", "FunctionComparison", "NetworkState", "compare", "measure_network"]
 
 # Non-negative least squares leaves multipliers of the size of rounding where zeros belong; those
 # below this share of the largest are taken for such.
@@ -87,8 +87,21 @@ class NetworkState(Measured, eq=True):
         return 1 - self.val_accuracy
 
 
+class FunctionComparison(Measured, eq=True):
+    """The function of a network beside that of a limit, on the same data."""
+
+    margin_ratio: float = quantity()
+    network_norm: float = quantity(shown=False)
+    zeta_cosine: float = quantity()
+    score_cosine: float = quantity()
+    agreement: float = quantity()
+    agreement_independent: float = quantity()
+    error_limit: float = quantity()
+    error_network: float = quantity()
+
+
 @result()
-class Comparison(Measured, eq=True):
+class Comparison(FunctionComparison, eq=True):
     """Distances between a trained network and a predicted limit, as `compare` returns them.
 
     Examples
@@ -101,14 +114,6 @@ class Comparison(Measured, eq=True):
     (0, 1.0, True)
     """
 
-    margin_ratio: float = quantity()
-    network_norm: float = quantity(shown=False)
-    zeta_cosine: float = quantity()
-    score_cosine: float = quantity()
-    agreement: float = quantity()
-    agreement_independent: float = quantity()
-    error_limit: float = quantity()
-    error_network: float = quantity()
     kkt_cosine: float = quantity()
     kkt_residual: float = quantity()
     kkt_complementarity: float = quantity()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
+    "NeuronGroups",
     "OrthosepDiagnosis",
     "OrthosepDistances",
     "diagnose_orthosep",
@@ -50,12 +51,10 @@ def _largest(values: Float) -> str:
     return ", ".join(number(value, ".3g") for value in values[:4])
 
 
-class OrthosepDiagnosis(ReadOnly, Measured):
-    """Distances of a network from two kinds of neurons and from one function.
+class NeuronGroups(ReadOnly, Measured):
+    """The neurons of a layer beside two directions: which is whose, and how near.
 
-    A neuron is dead if it is inactive on every training sample, and not leaky. Quantities that are
-    not defined (a group without neurons, a network that is not of degree 2, a loss of at least 1)
-    are NaN. Arrays are read-only.
+    A neuron is dead if it is inactive on every training sample, and not leaky.
     """
 
     singular_values: Float = quantity(
@@ -96,6 +95,15 @@ class OrthosepDiagnosis(ReadOnly, Measured):
         """Share of the live neurons with a cosine above 0.9."""
         live = self.cosines[self.group != 0]
         return float(np.mean(live > 0.9)) if len(live) else math.nan
+
+
+class OrthosepDiagnosis(NeuronGroups):
+    """Distances of a network from two kinds of neurons and from one function.
+
+    A neuron is dead if it is inactive on every training sample, and not leaky. Quantities that are
+    not defined (a group without neurons, a network that is not of degree 2, a loss of at least 1)
+    are NaN. Arrays are read-only.
+    """
 
     function_cosine: float = quantity(column="score_cosine")
     log_inverse_loss: float = quantity(

@@ -30,6 +30,7 @@ from .optimum import Optimum
 
 __all__ = [
     "MeasuredNetwork",
+    "NetworkValue",
     "OwnNetwork",
     "held_back_by",
     "measure_own",
@@ -38,13 +39,8 @@ __all__ = [
 ]
 
 
-@result()
-class OwnNetwork(Measured):
-    """A network of the user's own, measured at its own scale and beside its limit.
-
-    Quantities that are not defined for it are NaN: margin ratios without a limit or a bound, those
-    of held-out data without any, dual norms of a network without recognised units.
-    """
+class NetworkValue(Measured):
+    """The norm per unit margin of a network, beside the least that is certified."""
 
     smallest_margin: float = quantity()
     weight_norm: float = quantity("norm of its trained weights", ".6g")
@@ -67,6 +63,16 @@ class OwnNetwork(Measured):
         doc="Certified lower bound over `value`: less than `margin_ratio` by what the weights lack "
         "in balance.",
     )
+
+
+@result()
+class OwnNetwork(NetworkValue):
+    """A network of the user's own, measured at its own scale and beside its limit.
+
+    Quantities that are not defined for it are NaN: margin ratios without a limit or a bound, those
+    of held-out data without any, dual norms of a network without recognised units.
+    """
+
     kkt_residual: float = quantity()
     kkt_complementarity: float = quantity()
     kkt_margin_bound: float = quantity()
