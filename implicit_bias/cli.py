@@ -186,7 +186,7 @@ def _write(context: click.Context, report: Report, plot: Path | None, page: Path
             else:
                 write_figure(figure, plot)
         if page is not None:
-            from .runs.reports.page import write_html
+            from .runs.reports.shown.page import write_html
 
             command = shlex.join([*context.command_path.split(), *context.meta[ARGUMENTS]])
             write_html(report, page, command=command)

@@ -211,7 +211,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
         (glob, (".", "_support.solve", "data.sample", "gates.gating", "limits.*", "measures.*",
                 "runs.drawing.*", "runs.reports.*", "options.of_models", "options.values",
                 "training.settings", "training.trajectory"))
-        for glob in ("runs/reports/*.py", "runs/reports/saved/*.py")
+        for glob in ("runs/reports/*.py", "runs/reports/saved/*.py", "runs/reports/shown/*.py")
     ),
     # Theorems by the form that a module is recognised to have.
     ("runs/diagnosis/*.py", (".", *BELOW_MODELS, "_support.words")),
@@ -562,10 +562,15 @@ def test_no_file_refers_to_a_machine_of_its_authors() -> None:
 
 
 def own_fields(tree: ast.Module) -> dict[str, int]:
-    """How many fields each class of data in a module has of its own, beside those of its bases."""
+    """How many fields each class of a module has of its own, beside those of its bases.
+
+    What scikit-learn's estimators learn, with names that end in "_", is declared for checkers alone.
+    """
     return {
         node.name: sum(
-            isinstance(entry, ast.AnnAssign) and "ClassVar" not in ast.unparse(entry.annotation)
+            isinstance(entry, ast.AnnAssign)
+            and "ClassVar" not in ast.unparse(entry.annotation)
+            and not ast.unparse(entry.target).endswith("_")
             for entry in node.body
         )
         for node in ast.walk(tree)

@@ -31,7 +31,7 @@ from .parts import JointParts, Parts, n_outputs
 from .prospects import FOLLOWS, farther_in_words, prospects
 from .reports.finding import Finding
 from .reports.findings import compared, evidence, separable_assumptions
-from .reports.side_by_side import side_by_side
+from .reports.shown.side_by_side import side_by_side
 from .reports.trained import Trained
 from .separable import SeparableSetup
 from .setup import SampleSetup

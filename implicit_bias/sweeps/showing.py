@@ -114,7 +114,7 @@ def _show_sweep(
     each: bool,
     plot: Path | None,
 ) -> None:
-    from ..runs.reports.text import render_table
+    from ..runs.reports.shown.text import render_table
     from .table import (
         averaged_over,
         failures_of,

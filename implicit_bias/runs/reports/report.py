@@ -21,11 +21,11 @@ from .held import (
     NetworkT,
     RegimeT,
 )
-from .page import render_cell
 from .saved.files import REPORT, RESULTS
 from .saved.saving import write_report
-from .screen import render_screen
-from .text import render_text
+from .shown.page import render_cell
+from .shown.screen import render_screen
+from .shown.text import render_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,14 +6,14 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...quantities.assumptions import Assumption
-from ...quantities.definition import Quantity
-from ...quantities.formatting import DASH, aligned
-from ...quantities.said import Side
-from ...quantities.table import TABLE
-from .contents import Contents
+from ....quantities.assumptions import Assumption
+from ....quantities.definition import Quantity
+from ....quantities.formatting import DASH, aligned
+from ....quantities.said import Side
+from ....quantities.table import TABLE
+from ..contents import Contents
+from ..verdict import Verdict
 from .side_by_side import in_order
-from .verdict import Verdict
 
 __all__ = ["LINES", "WIDTH", "render_screen", "screen_table"]
 

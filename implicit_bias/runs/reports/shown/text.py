@@ -6,9 +6,9 @@ import io
 import textwrap
 from collections.abc import Iterable
 
-from ..._support.files import harmless
-from ...quantities.said import Table
-from .contents import Contents
+from ...._support.files import harmless
+from ....quantities.said import Table
+from ..contents import Contents
 
 __all__ = ["render_table", "render_text"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...quantities.assumptions import Assumption
-from ...quantities.said import Side, Table
-from .finding import Finding
-from .views import Views
+from ....quantities.assumptions import Assumption
+from ....quantities.said import Side, Table
+from ..finding import Finding
+from ..views import Views
 
 __all__ = ["in_order", "side_by_side"]
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ..._support.extras import naming_extras
-from ..._support.files import write_atomically
-from ..._support.shown import html_table
-from ...quantities.formatting import DASH
-from ...quantities.said import Table
-from ...quantities.table import TABLE, lines, title_of
-from .contents import Contents
+from ...._support.extras import naming_extras
+from ...._support.files import write_atomically
+from ...._support.shown import html_table
+from ....quantities.formatting import DASH
+from ....quantities.said import Table
+from ....quantities.table import TABLE, lines, title_of
+from ..contents import Contents
+from ..verdict import WORDS, Word
 from .formulas import mathml
-from .verdict import WORDS, Word
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -1,0 +1,1 @@
+"""Reports as people see them: the first screen, the text, the page."""
