@@ -34,8 +34,6 @@ from implicit_bias.limits.limit import Limit
 from implicit_bias.measures import Distances
 from implicit_bias.options import TrainerName
 
-__all__ = ["CASES", "Case", "Series", "run_case"]
-
 Array = NDArray[np.float64]
 
 # Steps of a whole run by trainer, and rows of its trajectory: bars are made of the first twentieth,

@@ -9,8 +9,6 @@ import pandas as pd
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["mean_and_range"]
-
 
 def mean_and_range(
     ax: Axes, table: pd.DataFrame, x: str, y: str, style: str = "-", *, color: str, alpha: float,

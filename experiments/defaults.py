@@ -28,8 +28,6 @@ from implicit_bias.runs.reports import WITHIN, Verdict
 
 from .tables import keep_rows, out_file
 
-__all__ = ["THEOREMS", "falls_short", "row_of", "rows_of"]
-
 # What decides, in the order in which it is looked for.
 DECIDE = ("margin_ratio", "limit_error", "local_ratio", "local_value")
 # Models whose limit is a theorem: one of their networks has to be there.

@@ -19,8 +19,6 @@ import implicit_bias as ib
 from .interrupts import finished
 from .tables import keep_rows, to_write_to
 
-__all__ = ["heads_rows", "student_rows"]
-
 SHARES = (0.0, 0.5, 1.0)
 TEMPERATURES = (1.0, 4.0)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-__all__ = ["finished"]
-
 
 class Interruptible(Protocol):
     """A trajectory, or a report."""

@@ -30,8 +30,6 @@ from .tables import keep_rows, to_write_to
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["RUNS", "Run", "draw", "margins_over_largest", "rows"]
-
 Array = NDArray[np.float64]
 
 NORMS: tuple[WeightNorm, ...] = ("linf", "l2", "spectral")

@@ -21,8 +21,6 @@ import implicit_bias as ib
 from .interrupts import finished
 from .tables import keep_rows, to_write_to
 
-__all__ = ["COMMANDS", "TRAINERS", "rows"]
-
 TRAINERS: Any = "sign,spectral,adam,momentum"
 RATIOS = ("margin_ratio", "certified_ratio", "kkt_ratio")
 # Models and the data that they are trained on.

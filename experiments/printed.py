@@ -18,9 +18,6 @@ from implicit_bias._support.solve import Solution
 from implicit_bias.limits.formulation import solve_program
 from implicit_bias.measures import scores
 
-__all__ = ["forgotten", "one_hot", "wrong_groups", "wrong_norm"]
-
-
 # Beside 1, the least cost that is not 0: errors stay within 0.1 points from 1e-4 to 1e-6.
 RIDGE = 1e-4
 

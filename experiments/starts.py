@@ -39,8 +39,6 @@ from implicit_bias.measures.comparison import compare
 from .starts_problems import KINDS, Problem, problem
 from .tables import out_file
 
-__all__ = ["INITS", "problem", "run"]
-
 UNITS = (2, 3, 10)
 SEEDS = tuple(range(1, 8))
 # How weights begin: the fill of each layer, and a factor on all of them.

@@ -26,8 +26,6 @@ from implicit_bias.data.made.quadrants import make_quadrants
 from implicit_bias.limits.exact.path_limit import PathLimit
 from implicit_bias.limits.limit import Limit
 
-__all__ = ["KINDS", "Problem", "problem"]
-
 # From so many units on, random hyperplanes alone separate the points of the plane now and then.
 MANY = 10
 DRAWS = 50

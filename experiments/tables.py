@@ -23,21 +23,6 @@ from implicit_bias._support.files import check_writable, from_json, write_atomic
 from implicit_bias.data.files.idx import idx_pair
 from implicit_bias.data.images import load_idx_classes
 
-__all__ = [
-    "IMAGES",
-    "OPTIONS",
-    "Images",
-    "Kept",
-    "data_folder",
-    "images_of",
-    "keep_rows",
-    "out_file",
-    "out_folder",
-    "refused",
-    "sizes",
-    "to_write_to",
-]
-
 Command = Callable[..., None]
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 

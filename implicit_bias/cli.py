@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from .runs.programs import RunPrograms
     from .runs.reports.report import Report
 
-__all__ = ["compare", "main"]
-
 # Exit codes, as documented in the README.
 DONE, NOT_SEPARABLE, NOT_SOLVED, NOT_TRAINED = 0, 3, 4, 5
 PAGES = (".html", ".htm")

@@ -28,10 +28,7 @@ from .methods.hinge_rows import HingeSolution as HingeSolution
 from .methods.hinge_rows import solve_hinge as solve_hinge
 from .methods.interior.kernel import solve_kernel as solve_kernel
 from .methods.least_squares import FitCertificate as FitCertificate
-from .methods.least_squares import LeastSquaresProgram as LeastSquaresProgram
 from .methods.least_squares import LeastSquaresSolution as LeastSquaresSolution
-from .methods.least_squares import MomentLeastSquares as MomentLeastSquares
-from .methods.least_squares import SampledLeastSquares as SampledLeastSquares
 from .methods.least_squares import certify_fit as certify_fit
 from .methods.least_squares import solve_least_squares as solve_least_squares
 from .methods.nested import solve_nested as solve_nested
@@ -99,6 +96,9 @@ from .programs.images import dense_rows as dense_rows
 from .programs.kernel_program import KernelProgram as KernelProgram
 from .programs.kernel_program import KernelSolution as KernelSolution
 from .programs.kernel_program import certify_kernel as certify_kernel
+from .programs.least_squares import LeastSquaresProgram as LeastSquaresProgram
+from .programs.least_squares import MomentLeastSquares as MomentLeastSquares
+from .programs.least_squares import SampledLeastSquares as SampledLeastSquares
 from .programs.max_margin import MaxMarginProgram as MaxMarginProgram
 from .programs.mean_losses import FIT_LOSSES as FIT_LOSSES
 from .programs.mean_losses import MeanLoss as MeanLoss

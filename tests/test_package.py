@@ -457,14 +457,12 @@ def test_a_namespace_is_an_import_path_and_completes_its_names(name) -> None:
 
 
 @pytest.mark.parametrize("package", ["implicit_bias", "solvers"])
-def test_every_module_imports_and_its_public_names_exist(package) -> None:
+def test_every_module_imports(package) -> None:
     for path in modules(package):
         if path.name == "__main__.py":
             continue
         parts = path.relative_to(ROOT).with_suffix("").parts
-        module = importlib.import_module(".".join(p for p in parts if p != "__init__"))
-        for name in getattr(module, "__all__", []):
-            assert hasattr(module, name), f"{module.__name__} has no {name}"
+        importlib.import_module(".".join(p for p in parts if p != "__init__"))
 
 
 def test_the_version_is_the_installed_one() -> None:

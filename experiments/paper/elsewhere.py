@@ -12,8 +12,6 @@ from typing import Final
 
 import click
 
-__all__ = ["ELSEWHERE", "Elsewhere", "main_of"]
-
 HALF_SPACE, DEEP_GATED, THESIS = "half-space", "deep-gated", "thesis"
 SOURCES: Mapping[str, str] = {
     HALF_SPACE: "half-space feature learning",

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
-__all__ = ["AS_PRINTED", "draw"]
-
 NETWORK: Final = "network"
 SHALLOW: Final = "shallow"  # in the panel of the best alone
 # Programs of the panels, in the order of their legends.

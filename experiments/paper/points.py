@@ -9,8 +9,6 @@ import pandas as pd
 
 from .settings import BESIDE, Figure
 
-__all__ = ["COLUMNS", "KEY", "MEASURED", "PUBLISHED", "of_figure", "points_of", "published_points"]
-
 PUBLISHED = Path(__file__).parents[1] / "published" / "lippl_2022"
 # Of a point: which network and program, then what was found of them.
 KEY = ("program", "hidden_units", "contexts", "n_train", "seed", "cutoffs", "momentum", "trainer")

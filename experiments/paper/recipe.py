@@ -21,8 +21,6 @@ from implicit_bias.runs.setup import prepare
 
 from .points import COLUMNS, KEY, points_of
 
-__all__ = ["CELL", "recipe_points"]
-
 CELL = ("hidden_units", "contexts", "n_train", "seed", "cutoffs")
 
 

@@ -6,19 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-__all__ = [
-    "AT_MOST",
-    "BESIDE",
-    "FIGURES",
-    "FULL",
-    "PUBLISHED",
-    "RECIPE",
-    "Figure",
-    "Sweep",
-    "recipe_grids",
-    "sweeps_of",
-]
-
 # The published recipe, and what brings gated linear networks to their limits. A row of a sweep
 # needs the last checkpoint alone; the distances of all of them cost as much as the steps.
 PUBLISHED: Final = "constant"

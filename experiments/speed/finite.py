@@ -22,8 +22,6 @@ import implicit_bias as ib
 
 from .timing import Ended, OverTheLimit, in_child, machine, timed
 
-__all__ = ["CASES", "FiniteCase", "FiniteRow", "run_finite", "time_finite"]
-
 Floats = NDArray[np.float64]
 OURS, TOL, LIMIT = "solve_fit", 1e-9, 60.0
 

@@ -25,8 +25,6 @@ from solvers import (
 
 from .timing import Ended, OverTheLimit, in_child, machine, timed
 
-__all__ = ["NormRow", "digits", "run_norms", "time_norms"]
-
 NORMS = ("l2", "spectral", "nuclear", "linf", "l1")
 SOLVERS = ("interior-point", "highs", "cvxpy:CLARABEL", "cvxpy:SCS", "liblinear")
 SIZES = (120, 500, 5000)

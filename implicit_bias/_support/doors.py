@@ -22,8 +22,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from .kinds import RESULTS, ArrayKind, Check, axes_of, check_of, extended, or_none, tolerance
 
-__all__ = ["check_parameters", "door", "parameters", "result"]
-
 # What may be no number below 0, whatever the function.
 _TOLERANCES = ("tol", "rtol", "rcond")
 

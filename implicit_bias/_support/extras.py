@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from types import MappingProxyType
 
-__all__ = ["EXTRAS", "MissingExtra", "naming_extras", "require"]
-
 # Module that is imported: extra of pyproject.toml that installs it.
 EXTRAS = MappingProxyType(
     {

@@ -12,8 +12,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["check_writable", "clear_unfinished", "from_json", "harmless", "write_atomically"]
-
 # Levels of JSON that are read: reports have about 30.
 DEEPEST = 90
 # Control characters, which may command a terminal; tabs and line ends are not among them.

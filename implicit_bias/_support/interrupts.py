@@ -8,8 +8,6 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["INTERRUPTED", "leave_at_once", "raised"]
-
 INTERRUPTED = 130
 
 

@@ -11,40 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-__all__ = [
-    "RESULTS",
-    "ArrayKind",
-    "Check",
-    "any_number",
-    "anything",
-    "arrays",
-    "axes_of",
-    "between",
-    "check_of",
-    "count",
-    "counts",
-    "extended",
-    "floats",
-    "function",
-    "instance",
-    "is_a",
-    "mapping",
-    "measured",
-    "named_error",
-    "number",
-    "numbers",
-    "on_host",
-    "one_of",
-    "or_none",
-    "positive",
-    "sequence",
-    "series",
-    "signed",
-    "tolerance",
-    "weights",
-    "whole_number",
-]
-
 Check = Callable[[str, Any], object]
 """Called with an argument's name and value; raises TypeError or ValueError with the name.
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from .extras import naming_extras
 
-__all__ = ["lazy_names"]
-
 
 def lazy_names(
     module: str, file: str

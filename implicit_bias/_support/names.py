@@ -13,8 +13,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["PROMISED", "Unreadable", "bare", "found", "name_of"]
-
 
 class Unreadable(ValueError):
     """A saved file, whole and unchanged, says something that this version does not know."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "write_figure"]
-
 PACKAGE = __package__.rpartition(".")[0]
 RESOLUTION = 150  # dots per inch of a picture in a file of its own
 

@@ -23,18 +23,6 @@ from .files import from_json, write_atomically
 from .names import Unreadable, bare, name_of
 from .version import __version__
 
-__all__ = [
-    "FORMAT",
-    "RUN",
-    "Kind",
-    "check_format",
-    "filled",
-    "kind_of",
-    "read_saved",
-    "text_array",
-    "write_saved",
-]
-
 # Of every file that the package saves and reads; counts up when an older one can no longer be
 # read. Limits without a number and runs of number 2 came before it, gatings were zip archives;
 # files of number 3 named classes by their modules.

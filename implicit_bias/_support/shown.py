@@ -11,8 +11,6 @@ import numpy as np
 
 from .solve import html_table
 
-__all__ = ["ReadOnly", "Shown", "html_table", "in_brief"]
-
 # Longest sequence or mapping, and longest text, that are shown in full.
 FEW, LETTERS = 4, 60
 

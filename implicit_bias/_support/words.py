@@ -8,31 +8,6 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-__all__ = [
-    "ClassesName",
-    "Cutoffs",
-    "DecayName",
-    "DeviceName",
-    "DtypeName",
-    "EngineName",
-    "Experts",
-    "InitName",
-    "Inseparable",
-    "LossName",
-    "MarginLoss",
-    "MarginTrainer",
-    "OnInseparable",
-    "PacedTrainer",
-    "PlainInit",
-    "SoftLoss",
-    "SteepestTrainer",
-    "TrainerName",
-    "UnitInit",
-    "WeightNorm",
-    "check_word",
-    "words",
-]
-
 # Gradient methods, and those whose steps follow gradient flow at a pace of their own.
 PacedTrainer = Literal["normalised", "momentum"]
 # And those of steepest descent in a norm other than the Euclidean one, or with its momentum.

@@ -19,16 +19,6 @@ from .._support.solve import (
     to_numpy,
 )
 
-__all__ = [
-    "ONE_LABEL",
-    "Floats",
-    "SparseArray",
-    "SparseLike",
-    "as_csr",
-    "checked_data",
-    "checked_weights",
-]
-
 Floats = NDArray[np.float64]
 SparseLike = ArrayLike
 """What functions take for inputs that may be sparse too: matrices of SciPy"""

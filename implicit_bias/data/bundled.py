@@ -10,8 +10,6 @@ import numpy as np
 
 from .table import Table
 
-__all__ = ["DEFAULT_POSITIVE", "TABLES", "bundled_table"]
-
 TABLES: Mapping[str, str] = MappingProxyType(
     {"iris": "load_iris", "wine": "load_wine", "breast-cancer": "load_breast_cancer"}
 )

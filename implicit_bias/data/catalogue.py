@@ -27,8 +27,6 @@ from .preprocessing import Preprocessing, check_no_contradiction
 from .splitting import split
 from .table import Table, nearest
 
-__all__ = ["DRAWN", "IMAGE_SETS", "Loading", "check_classes", "load_class_data", "load_data"]
-
 IMAGES = 500
 PLANE = 100  # more would hide the decision map that they are drawn on
 # Share of a file or a table that is trained on by default, and the most samples. The KKT distance,

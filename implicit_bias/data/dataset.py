@@ -16,8 +16,6 @@ from .._support.solve import require_real, require_scale, require_shape
 from .arrays import Floats
 from .splitting import parts_text
 
-__all__ = ["Dataset", "check_same_inputs", "digest", "drawn_dataset", "frozen"]
-
 _ARRAYS = ("X_train", "y_train", "X_val", "y_val")
 
 

@@ -24,8 +24,6 @@ from .files.idx import find_idx, idx_pair, read_idx
 from .labelled import ClassDataset
 from .splitting import split
 
-__all__ = ["halves", "load_digit_classes", "load_digits", "load_idx", "load_idx_classes"]
-
 
 @door()
 def load_digits(

@@ -17,8 +17,6 @@ from .arrays import Floats
 from .dataset import Dataset, check_same_inputs, digest, frozen
 from .splitting import parts_text
 
-__all__ = ["ClassDataset"]
-
 _ARRAYS = ("X_train", "labels_train", "X_val", "labels_val")
 
 

@@ -6,17 +6,6 @@ import os
 from pathlib import Path
 from typing import Literal, get_args
 
-__all__ = [
-    "ENDINGS",
-    "NAMES",
-    "DataName",
-    "TableName",
-    "files_of",
-    "has_own_size",
-    "is_file",
-    "labels_beside",
-]
-
 TableName = Literal["iris", "wine", "breast-cancer"]
 DataName = Literal[
     "digits", "mnist", "orthants", "quadrants", "circle", "iris", "wine", "breast-cancer"

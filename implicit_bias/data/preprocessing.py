@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from .arrays import Floats
 from .table import listed
 
-__all__ = ["Preprocessing", "check_no_contradiction"]
-
 # A column that varies by no more than this share of its largest entry is constant to rounding.
 ROUNDING = 8 * np.finfo(np.float64).eps
 

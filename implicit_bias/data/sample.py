@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 else:  # Python 3.13 is the first whose type variables have defaults
     KindT = TypeVar("KindT", covariant=True)
 
-__all__ = ["Sample"]
-
 
 class _Parts(NamedTuple, Generic[KindT]):
     X: KindT

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from .._support.solve import require_count
 
-__all__ = ["parts_text", "split"]
-
 
 def split(
     n_total: int, n_train: int, n_val: int | None, random_state: int | np.random.Generator

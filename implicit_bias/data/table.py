@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from .arrays import Floats
 
-__all__ = ["FEWER", "Table", "listed", "nearest", "numbered"]
-
 SHOWN = 10
 FEWER = "take fewer samples or columns"
 

@@ -54,8 +54,6 @@ from ..limits.predictors import MulticlassPredictor
 from .penalty import penalised
 from .rows import ClassWeight, merge_rows, weigh
 
-__all__ = ["InseparableWarning", "LimitClassifier"]
-
 
 class InseparableWarning(UserWarning):
     """Warning that no coefficients separate the data, so that the limit with weight decay predicts.

@@ -20,15 +20,8 @@ from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..limits.exact.frelu import SVMFReLU
 from ..limits.exact.linear import HardMarginSVM
 from ..models.gln.formulation import SVMGLN
-from .base import InseparableWarning, LimitClassifier
+from .base import LimitClassifier
 from .rows import ClassWeight
-
-__all__ = [
-    "FReLULimitClassifier",
-    "GLNLimitClassifier",
-    "InseparableWarning",
-    "LinearLimitClassifier",
-]
 
 
 class LinearLimitClassifier(LimitClassifier):

@@ -13,8 +13,6 @@ from ..data.arrays import Floats
 from ..limits.finite.fit import solve_fit
 from ..limits.finite.limit import FitLimit
 
-__all__ = ["penalised"]
-
 
 def penalised(
     X: Any,

@@ -14,8 +14,6 @@ from sklearn.utils.class_weight import (  # type: ignore[import-untyped,unused-i
 
 from ..data.arrays import Floats, checked_weights
 
-__all__ = ["ClassWeight", "merge_rows", "weigh"]
-
 ClassWeight = Mapping[Any, float] | str | None
 
 

@@ -11,8 +11,6 @@ from .._support.doors import door, result
 from .._support.shown import ReadOnly
 from .._support.solve import Array, to_numpy
 
-__all__ = ["GateActivity", "gate_activity"]
-
 Mask = NDArray[np.bool_]
 
 

@@ -12,8 +12,6 @@ from .._support.shown import ReadOnly, Shown
 from .._support.solve import Array, to_numpy
 from ..data.arrays import Floats
 
-__all__ = ["GateChanges", "gate_changes"]
-
 
 @door()
 def gate_changes(before: Array, after: Array) -> Floats:

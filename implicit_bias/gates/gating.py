@@ -29,8 +29,6 @@ from .._support.saved import Kind, read_saved, text_array, write_saved
 from .._support.solve import undisguised
 from ..data.arrays import Floats
 
-__all__ = ["MADE_FOR", "Gating", "seed_from", "seed_text", "with_slope"]
-
 MADE_FOR = "the units were made for that many inputs, the constant column included"
 
 

@@ -19,8 +19,6 @@ from ..data.arrays import Floats, checked_weights
 from .gating import Gating, seed_from, seed_text, with_slope
 from .planes import coordinate_planes, count_hyperplanes, median_cutoffs, projections
 
-__all__ = ["HyperplaneContexts", "HyperplaneGates"]
-
 _NORMAL_SCALE = 36.0  # standard deviations of the reference, appendix A.1
 _CUTOFF_SCALE = 9.0
 

@@ -18,15 +18,6 @@ from .._support.solve import require_array, require_columns, require_count, to_n
 from ..data.arrays import Floats
 from .gating import MADE_FOR, Gating, seed_from, seed_text
 
-__all__ = [
-    "LayeredGates",
-    "LinearGates",
-    "NetworkGates",
-    "check_widths",
-    "pack_layers",
-    "unpack_layers",
-]
-
 
 class LayeredGates(Gating):
     """Base of gates `[q_l >= 0]` of layers q_l = W_l h(q_{l-1}), q_0 = x, without biases.

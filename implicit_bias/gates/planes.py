@@ -8,8 +8,6 @@ from .._support.solve import require_count
 from .._support.words import Cutoffs, check_word
 from ..data.arrays import Floats
 
-__all__ = ["coordinate_planes", "count_hyperplanes", "median_cutoffs", "projections"]
-
 
 def count_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
     """Return the number of hyperplanes a unit, log2 of its contexts.

@@ -14,8 +14,6 @@ from ..data.arrays import Floats
 from .gating import Gating, seed_from, seed_text
 from .layered import check_widths
 
-__all__ = ["RandomGates"]
-
 
 class RandomGates(Gating):
     r"""Fixed random gates (FRG): open with probability `rate`, independently, sample by sample.

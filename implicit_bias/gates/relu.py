@@ -18,8 +18,6 @@ from .._support.solve import require_columns, to_numpy, undisguised
 from ..data.arrays import Floats
 from .gating import MADE_FOR, Gating, with_slope
 
-__all__ = ["ReLUGates"]
-
 
 class ReLUGates(Gating):
     """Gates of ReLU units with given weights: `g_h(x) = [<weights[h], x> >= 0]`.

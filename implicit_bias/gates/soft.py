@@ -18,8 +18,6 @@ from ..data.arrays import Floats
 from .gating import Gating
 from .layered import LayeredGates, LinearGates, NetworkGates, pack_layers, unpack_layers
 
-__all__ = ["SoftGates"]
-
 
 class SoftGates(Gating):
     r"""Gates between 0 and 1 + eps, of pre-activations q of a gating network.

@@ -31,15 +31,6 @@ from .literal import LiteralProgram, cvxpy_module
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = [
-    "Formulation",
-    "Solving",
-    "chosen",
-    "real_data",
-    "solve_limit",
-    "solve_program",
-]
-
 LimitT = TypeVar("LimitT", bound=Limit, covariant=True)
 
 

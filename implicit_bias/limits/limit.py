@@ -31,8 +31,6 @@ from .result import SeparatingLimit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["HasNorm", "Limit", "UnitsLimit"]
-
 # Norms and margins are sums of many terms, computed in another order when they are checked.
 _CLOSE = 1e-9
 _PACKAGE = __name__.partition(".")[0]

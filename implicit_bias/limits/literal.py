@@ -13,8 +13,6 @@ from .._support.solve import Array, to_numpy
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["LiteralProgram", "constant", "cvxpy_module", "labelled", "max_margin"]
-
 
 class LiteralProgram(ABC):
     """A convex program that can be stated in cvxpy: a frozen dataclass of its parameters.

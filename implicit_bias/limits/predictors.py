@@ -25,18 +25,6 @@ from .._support.solve import (
 )
 from ..data.arrays import Floats, SparseLike
 
-__all__ = [
-    "Columns",
-    "ContextColumns",
-    "ContextPredictor",
-    "DecisionFunction",
-    "GateColumns",
-    "LinearPredictor",
-    "MulticlassPredictor",
-    "Predictor",
-    "unit_matrices",
-]
-
 # Rows and gates of a block of the design: at most 32 MiB of gates. Of thousands of columns few rows
 # open few, so that with 10,000 rows of 785 inputs and 3000 columns 256 rows take 0.6 s, 1024 1.4 s.
 _ROWS, _ENTRIES = 256, 2**22

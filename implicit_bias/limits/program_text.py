@@ -17,8 +17,6 @@ from .literal import cvxpy_module
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["ProgramText", "describe_program"]
-
 WIDTH = 100
 # Terms of a sum, and constraints, of which all are shown; of more the first and the last.
 MOST_TERMS, MOST_CONSTRAINTS = 3, 6

@@ -22,18 +22,6 @@ from ..quantities.said import Said, Writer
 from ..quantities.table import TABLE, record_lines
 from .stored import array_device, decoded, encoded, movable, placed
 
-__all__ = [
-    "MaxMarginResult",
-    "ReadOnlyResult",
-    "Result",
-    "SeparatingLimit",
-    "Solved",
-    "how_many",
-    "proved",
-    "size_of",
-]
-
-
 SEPARATION = ("separation_bound", "separation_rounding")
 
 

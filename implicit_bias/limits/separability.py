@@ -30,8 +30,6 @@ from .formulation import real_data
 from .predictors import ContextColumns, GateColumns, count_units
 from .result import Result
 
-__all__ = ["Separability", "is_separable"]
-
 # Multipliers, relative to the largest, that count as those of support vectors: those of others
 # fall below it by many digits. And most entries of the features of these, seconds to factorise.
 SUPPORT = 1e-4

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from .._support.saved import filled
 from .._support.solve import Array, DenseArray, is_torch_array, to_numpy
 
-__all__ = ["NOT_STORED", "array_device", "decoded", "encoded", "movable", "placed"]
-
 Arrays = dict[str, NDArray[Any]]
 
 NOT_STORED = {"stored": False}

@@ -24,14 +24,6 @@ from .scalars import cosine, scores
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "BoundedComparison",
-    "BoundedValue",
-    "flat_weights",
-    "measure_bounded_value",
-    "value_of",
-]
-
 
 @result()
 class BoundedValue(Measured):

@@ -15,8 +15,6 @@ from ..quantities.measured import Measured, part, quantity, side_by_side
 from ..quantities.table import TABLE
 from .scalars import agreement, cosine, error_rate
 
-__all__ = ["Classifier", "ClassifierComparison", "classifier_rows", "compare_classifier"]
-
 
 class Classifier(Protocol):
     """A limit, a kernel machine or a local limit: a certified answer that predicts."""

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     import torch
     from matplotlib.axes import Axes
 
-__all__ = ["Comparison", "FunctionComparison", "NetworkState", "compare", "measure_network"]
-
 # Non-negative least squares leaves multipliers of the size of rounding where zeros belong; those
 # below this share of the largest are taken for such.
 NO_SUPPORT = 1e-9

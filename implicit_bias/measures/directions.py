@@ -16,8 +16,6 @@ from .._support.solve import Status
 from .growth.extrapolation import CAUTION
 from .growth.series import OTHERS, WIDE, fit_series
 
-__all__ = ["DirectionExtrapolation", "extrapolate_direction"]
-
 Array = NDArray[np.float64]
 
 # In networks of higher degree units go on trading norms while the margin hardly changes: angles

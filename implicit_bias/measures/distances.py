@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from ..limits.exact.multiclass import MarginLimit, MulticlassLimit
     from ..limits.limit import Limit
 
-__all__ = ["Distances"]
-
 Array = NDArray[np.float64]
 Values = dict[str, Any]  # floats and arrays
 

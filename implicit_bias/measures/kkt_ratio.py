@@ -25,8 +25,6 @@ from .._support.solve import Norm
 from ..training.steppers.steepest_steps import dual_norms, norm_of_weights, norms_of, steepest
 from .fit.gradients import MarginGradients
 
-__all__ = ["LayerNorms", "Ratio", "kkt_ratio", "ratio_of_fit"]
-
 # Loss weights exp(-b m) of these b are tried first, then steps on the linearised problem improve
 # on the best of them: more of them bring the bounds nearer.
 SHARPEST, TEMPERATURES, STEPS = 12, 25, 400

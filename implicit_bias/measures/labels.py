@@ -18,8 +18,6 @@ from ..quantities.table import columns
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLUMNS", "MulticlassComparison", "compare_argmax"]
-
 Float = NDArray[np.float64]
 
 COLUMNS = ("", "limits", "networks as trained", "networks at smallest margin 1")

@@ -19,8 +19,6 @@ from ..data.sample import Sample
 from ..networks.adapted import plain, with_gates
 from ..networks.placed_data import GatedData, Inputs, place_data
 
-__all__ = ["LEVELS", "LayerSeparability", "layer_features", "separability_by_layer"]
-
 Floats = NDArray[np.float64]
 
 LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)

@@ -30,8 +30,6 @@ from ..networks.protocols import (
 from ..quantities.formatting import aligned
 from .fit.gradients import flat, gradient_gram, slopes, to_float64
 
-__all__ = ["NetworkCheck", "check_network"]
-
 # What each optional method gives to one who has it.
 GIVES: Mapping[str, tuple[type, str]] = MappingProxyType(
     {

@@ -18,8 +18,6 @@ from .scalars import network_zeta
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["OwnNorm", "layer_norms"]
-
 Array = NDArray[np.float64]
 
 # Loss weights exp(-b m) are tried at these multiples of b = 1, what the loss itself has: before a

@@ -27,28 +27,6 @@ if TYPE_CHECKING:
     from ..limits.exact.multiclass import MarginLimit, MulticlassLimit
     from ..limits.limit import Limit
 
-__all__ = [
-    "above_one",
-    "accuracy",
-    "agreement",
-    "agreement_independent",
-    "cosine",
-    "dead_units",
-    "error_rate",
-    "every_margin",
-    "kkt_where_separated",
-    "margin_ratio",
-    "network_norm",
-    "network_zeta",
-    "placed_scores",
-    "sample_margins",
-    "score_cosine",
-    "scores",
-    "unit_norms",
-    "wrongly_small",
-    "zeta_cosine",
-]
-
 Array = NDArray[np.float64]
 
 # A unit counts as dead in a network at finite time when its norm is at most this share of the

@@ -1,8 +1,6 @@
 """The table of models: the room of each, which is loaded when the model is asked for."""
 
-from ..runs.model import Model, Models
-
-__all__ = ["MODELS", "Model"]
+from ..runs.model import Models
 
 MODELS = Models(
     {

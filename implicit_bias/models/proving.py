@@ -18,8 +18,6 @@ from .run_model import resolve
 if TYPE_CHECKING:
     from ..runs.reports.report import Report
 
-__all__ = ["NotProvable", "proved_again"]
-
 SLACK = 1e-3  # of the tolerance: by how much rounding elsewhere may make a gap larger
 MOST = 1_000_000  # held-out samples that are drawn because a file says so
 

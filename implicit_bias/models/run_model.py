@@ -27,17 +27,6 @@ if TYPE_CHECKING:
     from ..runs.reports.report import Report
     from ..runs.setup import Setup
 
-__all__ = [
-    "USER_DATA",
-    "NotSaved",
-    "parted",
-    "resolve",
-    "run",
-    "run_programs",
-    "run_setup",
-    "running",
-]
-
 ModelT = TypeVar("ModelT", bound="ModelName")
 
 USER_DATA = ("X", "y", "X_val", "y_val", "gating")

@@ -7,16 +7,6 @@ import inspect
 import torch
 from torch import Tensor
 
-__all__ = [
-    "OPTIONAL",
-    "GateFree",
-    "compiled_with_gates",
-    "plain",
-    "takes_gates",
-    "uncompiled",
-    "with_gates",
-]
-
 # Attributes that a network may have beside `forward`: see the protocols.
 OPTIONAL = (
     "degree", "zeta", "unit_norms", "dual_norms", "imbalance", "gradient_factors", "gates",

@@ -14,8 +14,6 @@ from .._support.kinds import fraction, weights
 from .protocols import check_inputs, check_start
 from .weights import as_tensor, copy_weights
 
-__all__ = ["BalancedReLU", "ResidualReLU"]
-
 
 class BalancedReLU(torch.nn.Module):
     r"""Two-layer ReLU network without biases, balanced and small at initialisation.

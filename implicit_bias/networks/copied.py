@@ -12,8 +12,6 @@ from .gated.gln import GLN
 from .protocols import check_gates, check_inputs
 from .weights import as_tensor
 
-__all__ = ["CopiedUnits"]
-
 
 class CopiedUnits(torch.nn.Module):
     r"""Network with several units behind each gate, or in each unit's contexts.

@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["averaged_units", "balanced_diagonal"]
-
 Floats = NDArray[np.float64]
 
 

@@ -15,8 +15,6 @@ from .._support.doors import door
 from .._support.kinds import whole_number
 from .protocols import check_device, check_inputs, check_tensor
 
-__all__ = ["ExitNetwork", "LabelledHead", "SoftLabelHead", "Trunk", "train_trunk"]
-
 
 class Trunk(torch.nn.Module):
     """Layers `h_l = relu(W_l h_{l-1})` without biases, whose outputs are the features of exits.

@@ -9,8 +9,6 @@ from torch import Tensor
 from .._support.doors import door
 from .protocols import Gated
 
-__all__ = ["ScaledNetwork"]
-
 
 class ScaledNetwork(torch.nn.Module):
     r"""Scores :math:`h(x) = \alpha (f_w(x) - f_{w_0}(x))` of a network f that began at :math:`w_0`.

@@ -12,8 +12,6 @@ from .losses.objectives import get_loss
 from .protocols import Gated
 from .weights import as_tensor
 
-__all__ = ["GatedData", "Inputs", "place_data", "trained_weights"]
-
 Inputs = ArrayLike | Tensor
 
 # Of the root of the largest number, and of the smallest normal one, that inputs stay away: in

@@ -18,28 +18,6 @@ from torch.func import functional_call
 from .._support.kinds import whole_number
 from .adapted import plain
 
-__all__ = [
-    "Gated",
-    "HasDualNorms",
-    "HasGates",
-    "HasGradientFactors",
-    "HasImbalance",
-    "HasUnitNorms",
-    "HasZeta",
-    "Homogeneous",
-    "Network",
-    "check_contexts",
-    "check_device",
-    "check_gates",
-    "check_homogeneous",
-    "check_inputs",
-    "check_integers",
-    "check_scores",
-    "check_start",
-    "check_tensor",
-    "sample_of_other_degree",
-]
-
 
 @runtime_checkable
 class Network(Protocol):

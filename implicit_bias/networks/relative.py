@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["RelativeScores", "pair_gates"]
-
 
 class RelativeScores(torch.nn.Module):
     """The scores f_y - f_k of a network of K classes, of rows that name y and k.

@@ -13,8 +13,6 @@ from .drawn import averaged_units
 from .protocols import check_gates, check_inputs, check_start
 from .weights import as_tensor, copy_weights
 
-__all__ = ["GDLN", "ReLUMean"]
-
 
 class _UnitMean(torch.nn.Module):
     """Weights (K, D) of units whose mean is the output; the second layer 1/K is never trained."""

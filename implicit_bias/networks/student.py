@@ -9,8 +9,6 @@ from .._support.kinds import weights
 from .protocols import check_device, check_inputs
 from .weights import as_tensor
 
-__all__ = ["LinearStudent"]
-
 
 class LinearStudent(torch.nn.Module):
     """One layer without biases: scores `W x` of K classes.

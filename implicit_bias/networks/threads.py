@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import torch
 
-__all__ = ["torch_threads"]
-
 
 @contextlib.contextmanager
 def torch_threads(count: int) -> Iterator[None]:

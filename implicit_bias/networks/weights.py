@@ -16,27 +16,6 @@ from .._support.words import InitName, UnitInit
 from .protocols import check_start
 from .threads import torch_threads
 
-__all__ = [
-    "INITS",
-    "Start",
-    "Starting",
-    "as_tensor",
-    "balanced_chain",
-    "balanced_factors",
-    "balanced_gated",
-    "balanced_units",
-    "check_hidden",
-    "copy_weights",
-    "draw_gated",
-    "draw_matrices",
-    "draw_units",
-    "end_to_end",
-    "layer_imbalance",
-    "linear_factors",
-    "rank_one_chain",
-    "upper_layers",
-]
-
 # Those that fill each matrix by itself; "balanced" makes the layers fit each other.
 _FILLS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
     {"orthogonal": torch.nn.init.orthogonal_, "kaiming": torch.nn.init.kaiming_normal_}

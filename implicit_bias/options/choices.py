@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__all__ = ["Choices", "GridOptions", "ModelName", "RunOptions"]
-
 if TYPE_CHECKING:
-    from .._typed_models import Choices, GridOptions, ModelName, RunOptions
+    from .._typed_models import Choices as Choices
+    from .._typed_models import GridOptions as GridOptions
+    from .._typed_models import ModelName as ModelName
+    from .._typed_models import RunOptions as RunOptions
 else:
     # What the types of options are written with.
     import os  # noqa: F401

@@ -13,8 +13,6 @@ from .fields import About, flag
 from .resolve import OptionTable, takers
 from .values import Kind, kinds, no_such_option, not_one_of
 
-__all__ = ["ARGUMENTS", "MODEL", "Choice", "ModelCommand", "model_parameters", "typed_choices"]
-
 MODEL = "implicit_bias.model"
 ARGUMENTS = "implicit_bias.arguments"
 

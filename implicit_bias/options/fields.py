@@ -22,31 +22,6 @@ from .._support.words import (
 )
 from ..data.names import NAMES
 
-__all__ = [
-    "DECAYED",
-    "EVERY_CLASS",
-    "ONE_TRAINER",
-    "PLANE",
-    "TWO_TRAINERS",
-    "About",
-    "ClassOptions",
-    "ContextOptions",
-    "DecayOptions",
-    "DeviceOptions",
-    "GateOptions",
-    "ImageOptions",
-    "Options",
-    "ScheduleOptions",
-    "SlopeOptions",
-    "SolverOptions",
-    "SplitOptions",
-    "StartOptions",
-    "TrainerOptions",
-    "UnitOptions",
-    "flag",
-    "option",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class About:

@@ -10,8 +10,6 @@ from types import MappingProxyType
 
 from .values import Kind, kinds
 
-__all__ = ["hint_of", "literal", "model_names", "options_of_models"]
-
 # By its path, as the table names runs by theirs: nothing that it is made of imports it.
 MODELS = "implicit_bias.models:MODELS"
 

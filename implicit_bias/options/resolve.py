@@ -11,8 +11,6 @@ from ..training.catalogue import get_trainer
 from .fields import Options
 from .values import check_choices, kinds
 
-__all__ = ["SCHEDULE", "OptionTable", "each_trainer", "takers"]
-
 # Options that a trainer has values of its own for.
 SCHEDULE = ("batch_size", "learning_rate", "momentum", "steps")
 SIZES = ("n_train", "n_val")

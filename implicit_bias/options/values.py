@@ -16,8 +16,6 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from ..data.names import is_file
 from .fields import About, Options
 
-__all__ = ["Kind", "check_choices", "kinds", "nearest", "no_such_option", "not_one_of"]
-
 WORDS = {int: "a whole number", float: "a number", str: "a string", bool: "True or False",
          Path: "a path"}  # fmt: skip
 

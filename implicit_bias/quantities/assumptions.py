@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["KNOWN", "Assumption", "Known", "Premise"]
-
 Known = Literal["by construction", "proved", "measured", "cannot be checked"]
 KNOWN: Mapping[Known, str] = {
     "by construction": "holds by construction, under the options that the table names",

@@ -11,8 +11,6 @@ import numpy as np
 
 from .formatting import DASH, number
 
-__all__ = ["Format", "Quantity", "Rule", "Type", "distance_from_ideal"]
-
 Format = str | Callable[[Any], str]
 Type = Literal["bool", "float64", "int64", "string"]
 Rule = Literal["least", "largest", "sum"]

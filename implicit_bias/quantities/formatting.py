@@ -8,18 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = [
-    "DASH",
-    "aligned",
-    "degrees",
-    "loss_in_words",
-    "number",
-    "power_of_ten",
-    "rounded",
-    "share",
-    "spread",
-]
-
 DASH = "-"
 """What a table shows where a quantity is not defined."""
 

@@ -16,8 +16,6 @@ from .formatting import DASH, aligned
 from .said import Said
 from .table import TABLE
 
-__all__ = ["Declared", "Measured", "derived", "part", "quantity", "side_by_side", "stacked"]
-
 T = TypeVar("T")
 KEY = "quantity"
 

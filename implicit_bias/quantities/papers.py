@@ -4,18 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "JI",
-    "JI_2019",
-    "LIPPL",
-    "LIPPL_B8",
-    "LYU",
-    "NO_LIMIT",
-    "PHUONG",
-    "SOUDRY",
-    "SOUDRY_3",
-]
-
 JI: Final = "Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks"
 LIPPL: Final = (
     "Lippl, Abbott and Chung, The implicit bias of gradient descent on generalized gated linear "

@@ -9,28 +9,6 @@ from __future__ import annotations
 from .._support.words import SteepestTrainer, words
 from .assumptions import Premise
 
-__all__ = [
-    "DIRECTION",
-    "DUAL_NORMS",
-    "FULL_BATCHES",
-    "GATES",
-    "GRADIENTS",
-    "HOMOGENEOUS",
-    "LINEAR_METHODS",
-    "LOCAL_OPTIMUM",
-    "LOSS",
-    "LOSS_TO_0",
-    "MARGINS",
-    "METHOD",
-    "ONE_LAYER",
-    "PROPOSITION_B8",
-    "SEPARABLE",
-    "SEPARATES",
-    "SPAN",
-    "START",
-    "STEEPEST",
-]
-
 SEPARABLE = Premise(
     name="separable",
     text="the data are separable, by a network of this kind in these gates",

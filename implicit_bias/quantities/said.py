@@ -21,8 +21,6 @@ from .._support.shown import Shown
 if TYPE_CHECKING:
     from .._support.solve import Status
 
-__all__ = ["Said", "Side", "Table", "Writer"]
-
 Writer = Callable[[Path], None]
 _PACKAGE = __name__.partition(".")[0]
 

@@ -12,8 +12,6 @@ from typing import Any, get_args
 from .definition import Quantity, Rule, Type, by_name
 from .formatting import degrees
 
-__all__ = ["MEASURED", "TABLE", "columns", "lines", "record_lines", "stacked", "title_of"]
-
 # Formats that are functions, by their names in the file.
 FORMATS = {"degrees": degrees}
 # What each entry of a quantity may be.

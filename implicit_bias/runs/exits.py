@@ -12,23 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .._support.files import harmless
-from .._support.interrupts import INTERRUPTED, raised
+from .._support.interrupts import INTERRUPTED as INTERRUPTED
+from .._support.interrupts import raised
 
 if TYPE_CHECKING:
     from .reports.report import Report
-
-__all__ = [
-    "BAD_INPUT",
-    "INTERRUPTED",
-    "PICTURES",
-    "ending",
-    "failures_reported",
-    "print_notices",
-    "rendered",
-    "say",
-    "terminated_like_interrupted",
-    "width",
-]
 
 BAD_INPUT = 2
 PICTURES = (".png", ".svg", ".pdf")

@@ -13,8 +13,6 @@ from typing import Any
 from .._support.files import clear_unfinished, from_json, write_atomically
 from .reports.saved.files import INDEX, RESULTS, is_beside
 
-__all__ = ["RunFolder"]
-
 log = logging.getLogger(__name__)
 
 LOCK = ".lock"

@@ -10,8 +10,6 @@ from .reports.heading import Heading
 from .reports.report import Report
 from .reports.verdict import Evidence
 
-__all__ = ["gather"]
-
 NOWHERE = RunFolder()
 
 

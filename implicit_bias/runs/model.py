@@ -10,8 +10,6 @@ from typing import Any
 from ..options.resolve import OptionTable
 from ..quantities.assumptions import Premise
 
-__all__ = ["Holds", "Model", "Models"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Holds:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ..measures.kkt import KKTDistance
     from ..training.trajectory import Trajectory
 
-__all__ = ["norms_finding", "own_norms"]
-
 
 def own_norms(
     setup: SampleSetup, trainers: Sequence[str], parts: Parts | JointParts, limit: MarginLimit

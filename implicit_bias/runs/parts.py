@@ -27,8 +27,6 @@ from ..training.catalogue import get_trainer
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["ClassNetwork", "Induced", "JointParts", "Parts", "joint_parts", "n_outputs"]
-
 
 @dataclass(frozen=True)
 class ClassNetwork:

@@ -12,8 +12,6 @@ from .model import Model
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["RunPrograms", "StatedProgram", "stated"]
-
 WIDTH = 100
 NONE = "no convex program is solved: the limit has the closed form above"
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from .._support.files import harmless
 
-__all__ = ["Lines", "Progress", "ProgressCallback", "bar", "progress_of"]
-
 ProgressCallback = Callable[[str, int, int], None]
 SECONDS = 10.0  # between two lines
 

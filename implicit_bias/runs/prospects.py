@@ -22,8 +22,6 @@ from ..training.trajectory import Trajectory
 from .classes.label_agreement import AgreementAhead
 from .reports.finding import Finding
 
-__all__ = ["FOLLOWS", "farther_in_words", "heading_finding", "prospects"]
-
 # A run is extrapolated to so many times its log(1/loss): runs that were taken 10 and 20 times as
 # many steps came to between twice (constant steps) and forty times theirs.
 FARTHER = 10

@@ -19,8 +19,6 @@ from .reports.findings import gating_file, solved, usable
 from .setup import SampleSetup, Setup, data_record, prepare
 from .stages import Found, Run, Stage, later
 
-__all__ = ["SeparableSetup", "run_separable"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SeparableSetup(SampleSetup):

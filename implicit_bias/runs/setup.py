@@ -31,17 +31,6 @@ if TYPE_CHECKING:
 
     from ..networks.weights import Starting
 
-__all__ = [
-    "SampleSetup",
-    "Setup",
-    "data_record",
-    "prepare",
-    "schedule_of",
-    "start",
-    "torch_dtype",
-    "training_settings",
-]
-
 PACKAGES = ("numpy", "scipy", "torch", "cvxpy", "clarabel", "ecos", "osqp", "scs", "scikit-learn")
 
 

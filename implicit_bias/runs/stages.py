@@ -14,8 +14,6 @@ from .reports.heading import Heading
 from .reports.report import Report
 from .setup import Setup
 
-__all__ = ["Found", "Run", "Stage", "later", "run_stages", "state_programs"]
-
 S = TypeVar("S", bound=Setup)
 S_contra = TypeVar("S_contra", bound=Setup, contravariant=True)
 

@@ -10,8 +10,8 @@ from ..measures.equivalence.groups import NetworkGroups, group_networks
 from ..measures.equivalence.weights import ReLUWeights
 from ..quantities.formatting import DASH, number
 from ..quantities.said import Table, Writer
-from ..training.loop import Observer
 from ..training.trajectory import Trajectory
+from ..training.trajectory_recorder import Observer
 from .decay.fit import STATE, fit
 from .reports.finding import Finding
 from .reports.saved.writers import write_frame, write_weights
@@ -19,8 +19,6 @@ from .setup import SampleSetup
 
 if TYPE_CHECKING:
     import torch
-
-__all__ = ["Start", "start_files", "starts_finding", "train_starts"]
 
 # Up to this distance trained networks count as the same: it falls like 1 / log(1/loss), and
 # two that train to one limit of orthogonally separable points are 0.01 to 0.06 apart at 100.

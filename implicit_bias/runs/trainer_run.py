@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 # of them have multipliers.
 MOST_MARGINS = 1000
 
-__all__ = ["TrainerRun", "train_side_by_side", "trainer_runs"]
-
 
 @dataclass(frozen=True, eq=False)
 class TrainerRun:

@@ -25,8 +25,6 @@ from .reports.finding import Finding
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["growth_finding", "slow_units_finding"]
-
 TITLE = "units whose share of the norm descent has yet to change"
 COLUMNS = ("unit", "predicted to first order", "steps that takes, by trainer")
 # Lines of the table; what is left is in the record.

@@ -20,16 +20,6 @@ from ..options.fields import Options
 from .model import Model
 from .seeds import Seeds
 
-__all__ = [
-    "OF_DATA",
-    "OF_GATING",
-    "USERS_OWN",
-    "UserData",
-    "bind_data",
-    "gates_of",
-    "load_chosen",
-]
-
 USERS_OWN = "given"  # the value of the options `data`, `gating` in the record of such a run
 TRAINED = 0.75  # the share of the samples that are trained on, where nothing says how many
 ARRAYS = ("X", "y", "X_val", "y_val")

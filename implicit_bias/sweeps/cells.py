@@ -23,8 +23,6 @@ from ..runs.user_data import OF_DATA, OF_GATING, USERS_OWN
 from .grids import Grid, as_grid, choices_of
 from .stored_data import data_digest
 
-__all__ = ["Cell", "plan"]
-
 # Of 256 bits: two of a million cells would share 80 with a probability of 4e-13.
 LETTERS = 20
 

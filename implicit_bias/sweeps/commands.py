@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from .files import SweepFile
     from .sweep import Sweep
 
-__all__ = ["named_values", "sweep"]
-
 FAILED_CELLS = 6
 ENGINES = words(EngineName)
 EPILOG = (

@@ -14,8 +14,6 @@ from types import FrameType
 from ..runs.progress import Progress
 from .records import TIME_LIMIT
 
-__all__ = ["Ends", "StepCallback", "handled"]
-
 StepCallback = Callable[[int, int, float], object]
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_groups", "sweep_figure"]
-
 # More lines in one panel cannot be distinguished.
 LINES = 8
 

@@ -11,8 +11,6 @@ from typing import Any
 from ..options.values import nearest
 from .grids import Grid, drawn, product, zipped
 
-__all__ = ["SweepFile", "read_sweep_file"]
-
 TABLES = ("grid", "zip", "draw", "options", "engine")
 ENGINE = ("name", "scheduler", "threads", "options")
 

@@ -13,8 +13,6 @@ from .._support.doors import door, result
 from .._support.kinds import count
 from ..options.values import Kind
 
-__all__ = ["Grid", "as_grid", "choices_of", "drawn", "entries_of", "product", "zipped"]
-
 # Reads the values of an option of that name.
 Read = Callable[[str, Any], tuple[Any, ...]]
 

@@ -19,8 +19,6 @@ from ..runs.reports.row import COLUMNS
 from ..runs.reports.saved.files import REPORT
 from ..runs.reports.saved.loading import load
 
-__all__ = ["KEPT", "Rule", "as_rules", "keep", "lacks", "named", "load_report"]
-
 KEPT = ("report", "limit", "network", "trajectory")
 # Which of them were kept of a cell, with or without a file.
 KEPT_INDEX = "kept.json"

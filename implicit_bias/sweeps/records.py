@@ -19,17 +19,6 @@ from typing import Any
 
 from .._support.files import from_json
 
-__all__ = [
-    "TIME_LIMIT",
-    "Follower",
-    "NotWritten",
-    "Outcome",
-    "Record",
-    "read_records",
-    "record_files",
-    "writer_of",
-]
-
 log = logging.getLogger(__name__)
 
 ENDING = ".jsonl"

@@ -16,8 +16,6 @@ from .records import Record
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CELL_COLUMNS", "columns", "conformed", "in_order", "newest", "sweep_schema", "tabled"]
-
 CELL_COLUMNS = (
     Column("cell", "string", "Digest of the choices and the data of the cell."),
     Column("cell_error", "string", "Why the cell failed; null where it did not."),

@@ -18,8 +18,6 @@ from .commands import named_values
 if TYPE_CHECKING:
     from ..runs.reports.report import Report
 
-__all__ = ["show"]
-
 
 def _names(
     context: click.Context, parameter: click.Parameter, text: str | None

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["Store"]
-
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")

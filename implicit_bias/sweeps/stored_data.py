@@ -16,8 +16,6 @@ from .._support.solve import to_numpy
 from ..data.dataset import Dataset, digest
 from ..data.labelled import ClassDataset
 
-__all__ = ["ARRAYS", "StoredArray", "StoredDataset", "data_digest", "opened", "stored"]
-
 ARRAYS = ("X", "y", "X_val", "y_val")
 # Data sets of this process, by their classes and the values of their fields.
 _OPEN: dict[tuple[type, str], Dataset | ClassDataset] = {}

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from ..runs.reports.report import Report
 
-__all__ = ["Settings", "Sweep", "sweep", "sweeping"]
-
 log = logging.getLogger(__name__)
 
 # Of what type checkers know more: the names of options, and their values.

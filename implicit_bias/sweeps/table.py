@@ -19,23 +19,6 @@ from .store import Store
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Group",
-    "averaged_over",
-    "choices_beside",
-    "failures_of",
-    "groups_of",
-    "matching",
-    "measured",
-    "read_rows",
-    "rows_table",
-    "summary_frame",
-    "summary_table",
-    "varying",
-    "varying_beside_first",
-    "with_trainers",
-]
-
 CHOICES = ("model", "data", *(column.name for column in OPTIONS), "data_digest", "gating_digest")
 # Shown where no columns are asked for, if there is something in them.
 USUAL = ("objective", "gap", "margin_ratio", "agreement", "error_limit", "error_network",

@@ -27,8 +27,6 @@ from .records import NotWritten, Outcome, Record
 from .store import Store
 from .stored_data import opened
 
-__all__ = ["CellSettings", "Work", "own_threads"]
-
 log = logging.getLogger(__name__)
 
 # Seconds between two looks of a worker at the process of its sweep.

@@ -9,8 +9,6 @@ import torch
 
 from ..networks.placed_data import GatedData
 
-__all__ = ["Batches"]
-
 
 class Batches:
     """Batches of samples: every epoch is a new permutation, cut into parts of equal size.

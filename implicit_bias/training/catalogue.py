@@ -12,16 +12,6 @@ from types import MappingProxyType
 
 from .._support.words import DecayName, LossName, MarginLoss, WeightNorm, words
 
-__all__ = [
-    "LOSSES",
-    "MARGIN_LOSSES",
-    "TRAINERS",
-    "Trainer",
-    "check_loss",
-    "get_trainer",
-    "losses_of",
-]
-
 MARGIN_LOSSES, LOSSES = words(MarginLoss), words(LossName)
 
 

@@ -11,8 +11,6 @@ from ..networks.placed_data import GatedData
 from ..networks.protocols import sample_of_other_degree
 from .network_stack import NetworkStack
 
-__all__ = ["ClosureNetwork"]
-
 
 class _UnknownNetwork(torch.nn.Module):
     """Placeholder for the network behind a closure, of which the degree alone is known."""

@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-__all__ = ["deferred_interrupts"]
-
 
 @contextlib.contextmanager
 def deferred_interrupts() -> Iterator[Callable[[], None]]:

@@ -19,8 +19,6 @@ from .training_run import Callback, Samples, TrainingRun
 from .trajectory import Trajectory
 from .trajectory_recorder import Observer
 
-__all__ = ["Callback", "Observer", "train", "train_many"]
-
 
 @door(settings=anything)
 def train(

@@ -18,8 +18,6 @@ from .settings import TrainingSettings
 from .steppers.stepper import Stepper
 from .trainers import make_stepper
 
-__all__ = ["MarginOptimizer"]
-
 # Name of an entry of saved states beside those of the method: a digest of the weights it left.
 WEIGHTS = "weights"
 

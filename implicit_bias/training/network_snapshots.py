@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["NetworkSnapshots", "logarithmic_steps"]
-
 
 class NetworkSnapshots:
     """A callback for `train` that keeps copies of the network at chosen steps.

@@ -14,8 +14,6 @@ from ..networks.adapted import plain
 from ..networks.placed_data import GatedData, trained_weights
 from .settings import TrainingSettings
 
-__all__ = ["NetworkStack", "Rate", "SingleNetwork", "StackedNetworks", "stacked_schedule"]
-
 # A learning rate: one number, one a network (B,), or None where the method finds its own.
 Rate = float | Tensor | None
 

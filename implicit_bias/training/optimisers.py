@@ -10,8 +10,6 @@ from .._support.kinds import whole_number
 from .._support.words import MarginLoss
 from .margin_optimizer import MarginOptimizer
 
-__all__ = ["Annealed", "Dual", "GradientDescent", "Momentum", "Normalised"]
-
 
 class Annealed(MarginOptimizer):
     """Limited-memory BFGS on the smoothed margin, at a temperature that falls as it converges.

@@ -18,8 +18,6 @@ from .._support.saved import RUN, read_saved, write_saved
 from ..networks.placed_data import GatedData
 from .settings import TrainingSettings
 
-__all__ = ["RunFile", "RunState", "digest_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class RunState:

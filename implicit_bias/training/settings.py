@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Phases", "TrainingSettings"]
-
 Phases = tuple[tuple[int, float | None], ...]
 
 # A trajectory counts steps in float64, which knows every whole number up to here.

@@ -17,8 +17,6 @@ from .steppers.steepest_descent import SteepestDescent as SteepestSteps
 from .steppers.steepest_steps import norm_of_weights
 from .steppers.stepper import Stepper
 
-__all__ = ["Adam", "SteepestDescent"]
-
 
 class SteepestDescent(MarginOptimizer):
     r"""Normalised steepest descent, every tensor of weights in a norm of its own.

@@ -9,8 +9,6 @@ import torch
 from ..networks.threads import torch_threads
 from .network_stack import NetworkStack
 
-__all__ = ["limited_threads", "threads_for"]
-
 # Multiplications of a forward pass below which a second thread gains nothing worth having, and
 # loses much on a machine with other work: threads that wait for one another spin meanwhile.
 SMALL_STEP = 3e7

@@ -22,8 +22,6 @@ from .steppers.smoothed_relu import SmoothedReLU
 from .steppers.steepest_descent import AdamDescent, LionDescent, SteepestDescent
 from .steppers.stepper import Stepper
 
-__all__ = ["STEPPERS", "check_trainer", "make_stepper"]
-
 HEAVY_BALL = 0.9
 Making = Callable[[NetworkStack, TrainingSettings, int], Stepper]
 

@@ -24,8 +24,6 @@ from .trainers import make_stepper
 from .trajectory import Trajectory
 from .trajectory_recorder import Observer, TrajectoryRecorder
 
-__all__ = ["Callback", "Samples", "TrainingRun"]
-
 log = logging.getLogger(__name__)
 
 Callback = Callable[[int, int, float], None]

@@ -15,14 +15,12 @@ from .._support.extras import naming_extras
 from .._support.files import write_atomically
 from .._support.pictures import draw
 from .._support.saved import Kind, filled, read_saved, write_saved
-from .._support.shown import html_table
+from .._support.solve import html_table
 from ..quantities.said import Said, Writer
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-__all__ = ["Trajectory"]
 
 Array = NDArray[np.float64]
 

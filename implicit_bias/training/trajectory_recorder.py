@@ -18,8 +18,6 @@ from ..networks.placed_data import GatedData, trained_weights
 from ..networks.protocols import HasUnitNorms, check_scores
 from .trajectory import Trajectory
 
-__all__ = ["Observer", "TrajectoryRecorder"]
-
 Array = NDArray[np.float64]
 Observer = Callable[[torch.nn.Module], Mapping[str, Any]]
 

@@ -10,8 +10,6 @@ from typing import Any, ClassVar, Self
 from ..numerics.checks import require_instance
 from .status import Status
 
-__all__ = ["Answer", "NotCertified"]
-
 
 class NotCertified(RuntimeError):
     """Raised by `require()` where an answer is not as good as was asked for.

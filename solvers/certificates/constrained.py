@@ -20,8 +20,6 @@ from .max_margin import gap_between, norm_above, upper_bound
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["ConstrainedCertificate", "certify_constrained"]
-
 Floats = NDArray[np.float64]
 
 # cvxpy evaluates the objective and the margins of a program as we do, up to rounding.

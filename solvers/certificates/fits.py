@@ -13,8 +13,6 @@ from ..programs.fits import FitProgram
 from ..programs.images import Floats
 from .status import Status
 
-__all__ = ["LIVE", "FitBounds", "fit_bounds", "fit_status", "is_unique", "ratio", "unreachable"]
-
 LIVE = 1e-6  # slack of a dual norm below which a unit counts as live
 
 

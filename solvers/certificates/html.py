@@ -7,8 +7,6 @@ from dataclasses import fields
 from html import escape
 from typing import Any
 
-__all__ = ["FloatRecord", "html_table"]
-
 # Notebooks align cells to the right, which suits figures and not words.
 _CELL = 'style="text-align:left;vertical-align:top"'
 

@@ -22,16 +22,6 @@ from ..programs.design import GatedDesign
 from ..programs.max_margin import MaxMarginProgram
 from .html import FloatRecord
 
-__all__ = [
-    "RESOLUTION",
-    "Certificate",
-    "blocks_cancel",
-    "certify",
-    "gap_between",
-    "norm_above",
-    "upper_bound",
-]
-
 # One unit in the last place: what the inputs and the multipliers lose of every term when each is
 # rounded to float64 once.
 RESOLUTION = 2.0**-52

@@ -15,8 +15,6 @@ from .answer import Answer
 from .max_margin import Certificate, certify
 from .status import Status
 
-__all__ = ["Solution", "conclude", "status_of", "support_vectors"]
-
 
 @dataclass(frozen=True, eq=False)
 class Solution(Answer):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-__all__ = ["Status", "worst_status"]
-
 
 class Status(Enum):
     """Verdict on an answer: what its certificate proves, or what came of a fit.

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from ..numerics.factor import Factor
 
-__all__ = ["damped_newton"]
-
 Floats = NDArray[np.float64]
 
 # Of the fall that the slope promises, what a step must keep; halvings of a step.

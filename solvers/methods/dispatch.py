@@ -14,8 +14,6 @@ from .backends.highs import solve_highs
 from .interior_point import solve_interior_point
 from .settings import Settings, SolverName
 
-__all__ = ["SOLVERS", "solve"]
-
 log = logging.getLogger(__name__)
 
 # A family takes the rest of the name after its colon: "cvxpy:CLARABEL" calls

@@ -11,8 +11,6 @@ from scipy.optimize import lsq_linear
 
 from ..programs.hinge_program import Floats, HingeCertificate, HingeProgram, certify_hinge
 
-__all__ = ["HingePoint", "Polished", "polished"]
-
 Flags = NDArray[np.bool_]
 
 # Multipliers beside the largest that count as positive, and shares beside 0 and 1, of a point

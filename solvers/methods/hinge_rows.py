@@ -19,8 +19,6 @@ from .dispatch import solve
 from .hinge_newton import HingePoint, polished
 from .settings import Settings
 
-__all__ = ["HingeSolution", "solve_hinge"]
-
 Flags = NDArray[np.bool_]
 
 # Asked of each group lasso: the bounds of the program are as near to each other as those of the

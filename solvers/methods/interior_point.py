@@ -34,8 +34,6 @@ from .sets.sparse_active import solve_sparse
 from .sets.working import Attempt, solve_on_working_set
 from .settings import Settings
 
-__all__ = ["solve_interior_point"]
-
 # Square matrices that live at the same time: Gram matrix, Newton matrix, its factor.
 MATRICES = 3
 # Weights of groups are corrected so often at most, and as long as a round takes so much of the gap;

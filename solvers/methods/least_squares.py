@@ -18,20 +18,8 @@ from ..programs.least_squares import (
     EPS,
     LeastSquaresProgram,
     MomentLeastSquares,
-    SampledLeastSquares,
     Spectrum,
 )
-
-__all__ = [
-    "FitCertificate",
-    "LeastSquaresProgram",
-    "LeastSquaresSolution",
-    "MomentLeastSquares",
-    "SampledLeastSquares",
-    "Spectrum",
-    "certify_fit",
-    "solve_least_squares",
-]
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,6 @@ from .interior_point import solve_interior_point
 from .refinement import PrimalDual
 from .settings import Settings, SolverName
 
-__all__ = ["solve_nested"]
-
 
 def solve_nested(
     program: MaxMarginProgram,

@@ -25,8 +25,6 @@ from .interior.coefficients import solve_coefficients
 from .interior.quadratic import solve_quadratic
 from .settings import Settings, SolverName
 
-__all__ = ["solve_norm", "solver_of"]
-
 # The least that HiGHS takes: a violation costs as much of the gap.
 FEASIBILITY = 1e-10
 # Matrices of margins that HiGHS and what it is made of hold at once.

@@ -15,8 +15,6 @@ from .interior.group_kernels import group_kernels
 from .interior_point import solve_interior_point
 from .settings import Settings, SolverName
 
-__all__ = ["iterate_one_vs_rest", "one_vs_rest_programs", "solve_one_vs_rest"]
-
 
 def one_vs_rest_programs(design: GatedDesign, labels: Array) -> tuple[MaxMarginProgram, ...]:
     """Make the program of every class k, with y[n] = +1 where `labels[n] == k` and -1 elsewhere.

@@ -13,8 +13,6 @@ from ..programs.images import Floats
 from ..programs.potentials import Potential
 from .damped_newton import damped_newton
 
-__all__ = ["Dual", "infeasibility", "least_potential", "least_potential_of_margins"]
-
 EPS = float(np.finfo(np.float64).eps)
 _STAGE, _SMALLEST_BARRIER = 0.03, 1e-13
 # Newton's steps at one barrier.

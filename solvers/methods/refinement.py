@@ -24,8 +24,6 @@ from ..programs.scaling import equilibrated
 from .interior.group_kernels import group_kernels
 from .interior.group_system import factorise
 
-__all__ = ["PrimalDual", "balance_support", "cancel_blocks"]
-
 ROUNDS = 12
 CORRECTIONS = 20
 # The last corrections of multipliers sum their blocks as if in twice the precision: what plain

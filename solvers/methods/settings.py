@@ -8,8 +8,6 @@ from typing import Literal
 
 from ..numerics.checks import require_count, require_tolerance, shown
 
-__all__ = ["Progress", "Settings", "SolverName"]
-
 SolverName = Literal[
     "interior-point", "highs", "cvxpy", "cvxpy:CLARABEL", "cvxpy:ECOS", "cvxpy:SCS", "cvxpy:OSQP",
     "cvxpy:HIGHS", "cvxpy:COPT", "cvxpy:CPLEX", "cvxpy:GUROBI", "cvxpy:MOSEK", "cvxpy:XPRESS",

@@ -14,8 +14,6 @@ from ..programs.images import Floats, Rows
 from ..programs.norm_program import NormProgram, certify_norm
 from .refinement import cancel_blocks
 
-__all__ = ["Split", "split_rows"]
-
 
 @dataclass(frozen=True, eq=False)
 class Split:

@@ -25,22 +25,6 @@ from ..numerics.step_length import longest_step, symmetric
 from ..programs.images import Floats
 from .norm import Norm, blocks_of
 
-__all__ = [
-    "Blocks",
-    "Complementarity",
-    "Cone",
-    "EntryLine",
-    "Line",
-    "Linearised",
-    "Tilted",
-    "TiltedLine",
-    "bordered",
-    "centred",
-    "is_largest",
-    "linearised",
-    "takes",
-]
-
 
 def takes(norm: Norm) -> bool:
     """True for norms whose balls are such cones: all but sums of spectral norms and their duals."""

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from ..numerics.step_length import longest_in_cone, longest_step, symmetric
 
-__all__ = ["largest_nuclear", "least_spectral"]
-
 Floats = NDArray[np.float64]
 
 ITERATIONS = 60

@@ -15,8 +15,6 @@ from ..numerics.intake import real_array
 from ..numerics.summation import TINY, power_of_two, rounding
 from .factored import largest_nuclear, least_spectral
 
-__all__ = ["Blocks", "Inside", "Norm", "NormName", "Over", "blocks_of"]
-
 Floats = NDArray[np.float64]
 Inside = Literal["l2", "spectral", "nuclear"]
 Over = Literal["sum", "max", "factored", "weighted"]

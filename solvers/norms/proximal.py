@@ -8,8 +8,6 @@ import numpy as np
 
 from .norm import Floats, Norm
 
-__all__ = ["has_proximal", "pulled_back", "pulled_in"]
-
 
 def has_proximal(norm: Norm) -> bool:
     """Return whether steps in a norm are known here: of l2 norms, and of all singular values.

@@ -14,18 +14,6 @@ from ..numerics.step_length import longest_step
 from .norm import Floats, Norm
 from .proximal import pulled_back, pulled_in
 
-__all__ = [
-    "Ball",
-    "Barrier",
-    "Interpolation",
-    "Penalty",
-    "Regulariser",
-    "Ridge",
-    "Smooth",
-    "SmoothGroups",
-    "regulariser_of",
-]
-
 
 class Smooth(ABC):
     """A convex function R of coefficients (m,) that Newton's method takes."""

@@ -10,39 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import array_namespace as array_namespace
+from array_api_compat import is_torch_array as is_torch_array
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 from scipy.sparse import csr_array, issparse
 
 Array = Any  # inside the solvers: the functions of `array_namespace` have no types
-
-__all__ = [
-    "Array",
-    "ArrayLike",
-    "DenseArray",
-    "NotPositiveDefinite",
-    "SingularMatrix",
-    "array_namespace",
-    "as_float32",
-    "as_float64",
-    "cholesky_lower",
-    "cholesky_solve",
-    "entries_of",
-    "float_of",
-    "gram_full",
-    "gram_lower",
-    "group_sums",
-    "is_sparse",
-    "is_torch_array",
-    "lu_factor",
-    "lu_solve",
-    "matmul",
-    "mirror_lower",
-    "scale_rows",
-    "symmetric_product",
-    "to_numpy",
-]
 
 
 class DenseArray(Protocol):

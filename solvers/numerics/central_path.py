@@ -25,18 +25,6 @@ import numpy as np
 from .arrays import Array, array_namespace, float_of
 from .step_length import longest_step
 
-__all__ = [
-    "Best",
-    "Lengths",
-    "OnePairSystem",
-    "PairSystem",
-    "Patience",
-    "System",
-    "Watch",
-    "advanced",
-    "follow",
-]
-
 log = logging.getLogger(__name__)
 
 Point = TypeVar("Point")

@@ -13,32 +13,6 @@ import numpy as np
 from .arrays import Array, array_namespace, entries_of, float_of
 from .intake import real_array
 
-__all__ = [
-    "require_array",
-    "require_choice",
-    "require_columns",
-    "require_count",
-    "require_counts",
-    "require_finite",
-    "require_flag",
-    "require_fraction",
-    "require_gated_inputs",
-    "require_inputs",
-    "require_instance",
-    "require_labels",
-    "require_number",
-    "require_path",
-    "require_positive",
-    "require_real",
-    "require_seed",
-    "require_scale",
-    "require_shape",
-    "require_text",
-    "require_tolerance",
-    "shown",
-]
-
-
 # Numbers
 
 

@@ -10,8 +10,6 @@ from .arrays import (
     cholesky_solve,
 )
 
-__all__ = ["Factor"]
-
 # Added to a diagonal of one: at first where a matrix is not positive definite, and at most.
 LEAST, MOST = 1e-15, 1.0
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_torch_array
 
-from .arrays import Array, as_float64, to_numpy
-from .shapes import Axes
-
-__all__ = ["Axes", "as_float64", "real_array", "refuse_masked", "to_numpy", "undisguised"]
+from .arrays import Array, to_numpy
+from .arrays import as_float64 as as_float64
+from .shapes import Axes as Axes
 
 # Kinds of NumPy's dtypes that are real numbers: booleans, integers, unsigned ones, floats.
 REAL = "biuf"

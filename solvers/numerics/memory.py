@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["require_memory"]
-
 
 def require_memory(n_numbers: int, what: str, way_out: str) -> None:
     """Refuse arrays that are larger than this machine's memory.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 from typing import Any, NamedTuple, Self
 
-__all__ = ["Axes", "require_axes"]
-
 
 class Size(NamedTuple):
     """The length of one axis: a letter or a number, and the least that a letter may be."""

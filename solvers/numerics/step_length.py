@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from .arrays import Array, array_namespace, float_of
 
-__all__ = ["longest_in_cone", "longest_step", "symmetric"]
-
 Floats = NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ import numpy as np
 from ..programs.design import GatedDesign
 from .arrays import Array, array_namespace, entries_of, float_of, is_sparse
 
-__all__ = ["TINY", "Enclosure", "enclose_adjoint", "enclose_scores", "power_of_two", "rounding"]
-
 UNIT = 2.0**-53
 # A product below the smallest normal number is off by 2^-1074 at most; 2^50 of them by this.
 TINY = 2.0**-1022

@@ -12,8 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CpuTimes", "blas_threads", "choose_threads", "threads_for"]
-
 # Seconds over which the load is measured: the system counts idle time in hundredths.
 WINDOW = 0.3
 # Flops of an iteration from which more threads than one may pay, 0.3 s of one core at 40 GFLOP/s:

@@ -17,8 +17,6 @@ from ..norms.norm import Norm
 from ..numerics.arrays import matmul
 from .images import Floats, GatedRows, Map, RelativeMargins, Room, Rows, dense_rows, sum_zero_basis
 
-__all__ = ["ClassCoordinates", "Coordinates", "coordinates_of"]
-
 # Inputs along which all samples together are shorter than this share of the longest are rounding.
 RANK = 1e-12
 

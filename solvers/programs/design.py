@@ -8,8 +8,6 @@ from functools import cached_property
 
 from ..numerics.arrays import Array, array_namespace, entries_of, float_of, group_sums, matmul
 
-__all__ = ["GatedDesign"]
-
 
 @dataclass(frozen=True, eq=False)
 class GatedDesign:

@@ -11,8 +11,6 @@ from ..norms.norm import Norm
 from .images import Floats
 from .mean_losses import FlatLoss, MeanLoss
 
-__all__ = ["FitProgram"]
-
 
 @dataclass(frozen=True, eq=False)
 class FitProgram:

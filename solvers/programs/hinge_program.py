@@ -13,8 +13,6 @@ from ..certificates.max_margin import gap_between
 from ..numerics.checks import require_shape
 from ..numerics.summation import TINY, rounding
 
-__all__ = ["HingeCertificate", "HingeProgram", "certify_hinge"]
-
 Floats = NDArray[np.float64]
 
 

@@ -15,17 +15,6 @@ from ..numerics.checks import require_array, require_count, require_finite, requ
 from .design import GatedDesign
 from .max_margin import MaxMarginProgram
 
-__all__ = [
-    "GatedRows",
-    "Image",
-    "Map",
-    "RelativeMargins",
-    "Room",
-    "Rows",
-    "dense_rows",
-    "sum_zero_basis",
-]
-
 Floats = NDArray[np.float64]
 
 

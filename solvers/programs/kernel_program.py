@@ -24,8 +24,6 @@ from ..numerics.checks import require_finite, require_labels, require_scale
 from ..numerics.memory import require_memory
 from ..numerics.summation import rounding
 
-__all__ = ["KernelProgram", "KernelSolution", "certify_kernel"]
-
 # A kernel with eigenvalues further below zero, relative to its largest entry, is refused.
 INDEFINITE = 1e-9
 # Kernel, its signed copy, Newton matrix and factor.

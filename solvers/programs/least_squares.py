@@ -10,8 +10,6 @@ from ..numerics.arrays import Array, array_namespace, float_of
 from ..numerics.checks import require_finite, require_gated_inputs, require_scale, require_shape
 from .design import GatedDesign
 
-__all__ = ["LeastSquaresProgram", "MomentLeastSquares", "SampledLeastSquares", "Spectrum"]
-
 EPS = 2.0**-52
 
 

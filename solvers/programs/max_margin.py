@@ -8,8 +8,6 @@ from ..numerics.arrays import Array, array_namespace, float_of
 from ..numerics.checks import require_finite, require_gated_inputs, require_labels, require_shape
 from .design import GatedDesign
 
-__all__ = ["MaxMarginProgram"]
-
 
 @dataclass(frozen=True, eq=False)
 class MaxMarginProgram:

@@ -14,8 +14,6 @@ from scipy.special import log_softmax, softmax, xlog1py, xlogy
 from ..numerics.step_length import longest_step
 from .images import Floats
 
-__all__ = ["FIT_LOSSES", "Exact", "FlatLoss", "Logistic", "MeanLoss", "Softmax", "Squared"]
-
 
 @dataclass(frozen=True, eq=False)
 class MeanLoss(ABC):

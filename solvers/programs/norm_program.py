@@ -24,8 +24,6 @@ from ..numerics.summation import (
 from .design import GatedDesign
 from .images import Floats, Image, Rows, dense_rows
 
-__all__ = ["NormProgram", "NormSolution", "certify_norm", "conclude_norm"]
-
 
 @dataclass(frozen=True, eq=False)
 class NormProgram:

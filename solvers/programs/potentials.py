@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from ..numerics.step_length import longest_step
 from .images import Floats
 
-__all__ = ["Potential", "Powers", "Products", "potential_of"]
-
 # Largest change of an exponent that one step of Newton's method may make.
 _LARGEST = 2.0
 _INVERSIONS = 200

@@ -11,8 +11,6 @@ from ..numerics.arrays import Array, as_float64, entries_of, is_sparse, to_numpy
 from ..numerics.checks import require_scale
 from .max_margin import MaxMarginProgram
 
-__all__ = ["Scaled", "equilibrated", "require_scales"]
-
 # Alternating passes over samples and inputs: matrices of rank one need one, others few more.
 PASSES = 4
 

@@ -13,8 +13,6 @@ from ..._support.solve import require_memory
 from ..names import labels_beside
 from ..table import FEWER, Table, listed, numbered
 
-__all__ = ["read_npy", "read_npz"]
-
 
 def read_npz(path: Path, label: str | None) -> Table:
     """Read an .npz file with the arrays X (n, D) or (n, ...) and y (n,), or `label` in place of y.

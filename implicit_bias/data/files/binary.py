@@ -9,8 +9,6 @@ from ..dataset import Dataset
 from ..labelled import ClassDataset
 from ..table import listed, nearest
 
-__all__ = ["with_binary_labels"]
-
 
 def with_binary_labels(
     dataset: ClassDataset, positive: Sequence[str | int] | str | int | None

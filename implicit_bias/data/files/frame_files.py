@@ -13,8 +13,6 @@ from ..._support.solve import require_memory
 from ..arrays import Floats
 from ..table import FEWER, Table, listed, numbered
 
-__all__ = ["read_csv", "read_parquet"]
-
 # Names of the column of labels by default.
 LABELS = ("label", "labels", "target", "class", "y")
 

@@ -12,8 +12,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["find_idx", "idx_pair", "read_idx"]
-
 _GZIP_MAGIC = b"\x1f\x8b"
 _UNSIGNED_BYTE = 8  # the third byte of an IDX file: its element type
 

@@ -12,8 +12,6 @@ from ..table import Table
 from .array_files import read_npy, read_npz
 from .frame_files import read_csv, read_parquet
 
-__all__ = ["read_table"]
-
 READERS: Mapping[str, Callable[[Path, str | None], Table]] = MappingProxyType(
     dict(zip(ENDINGS, (read_npz, read_npy, read_csv, read_parquet), strict=True))
 )

@@ -9,8 +9,6 @@ from ..._support.solve import require_count
 from ..arrays import Floats
 from ..dataset import Dataset, drawn_dataset
 
-__all__ = ["circle_dataset", "circle_values", "is_easy", "make_circle"]
-
 LOW, HIGH = 2, 10
 
 

@@ -14,15 +14,6 @@ from ..._support.solve import ArrayLike, require_count
 from ..arrays import Floats, checked_data
 from ..dataset import Dataset, drawn_dataset
 
-__all__ = [
-    "OrthogonalSeparability",
-    "inner_products",
-    "is_orthogonally_separable",
-    "make_orthosep",
-    "orthosep_dataset",
-    "separability_of_products",
-]
-
 # Rows of the Gram matrix that are formed at once.
 _BLOCK = 1024
 

@@ -10,8 +10,6 @@ from ..dataset import Dataset
 from ..images import load_digit_classes, load_idx_classes
 from ..splitting import parts_text
 
-__all__ = ["load_pair"]
-
 
 def load_pair(
     data_dir: str | os.PathLike[str] | None = None,

@@ -9,8 +9,6 @@ from ..._support.solve import require_count, require_fraction
 from ..arrays import Floats
 from ..dataset import Dataset, drawn_dataset
 
-__all__ = ["make_quadrants", "quadrant_dataset"]
-
 # A network with the labels of |x_1| > |x_2|, and the largest random addition to its weights: below
 # 1/2 no slope changes its sign, and it stays an hourglass.
 _HOURGLASS = np.array([[[-1.0, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, -1, 0]]])

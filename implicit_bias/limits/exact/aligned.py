@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from ...data.arrays import Floats
 
-__all__ = ["aligned_weights", "forward", "network_value"]
-
 
 def aligned_weights(
     zeta: Floats, paths: NDArray[np.int64], widths: Sequence[int]

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from .class_norms import INDUCED_OF_CLASSES, MORE_LAYERS, OF_CONTEXTS, InducedOfClasses
 from .optimiser_norms import INDUCED, Form, InducedNorm, LayerNorms
 
-__all__ = ["Architecture"]
-
 
 @dataclass(frozen=True)
 class Architecture:

@@ -14,8 +14,6 @@ from types import MappingProxyType
 from ..._support.solve import NormName
 from .optimiser_norms import Form, LayerNorms
 
-__all__ = ["INDUCED_OF_CLASSES", "MORE_LAYERS", "OF_CONTEXTS", "InducedOfClasses"]
-
 
 @dataclass(frozen=True)
 class InducedOfClasses:

@@ -25,8 +25,6 @@ from .linear import Ungated
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["FeatureLimit", "UnitFeatures"]
-
 
 class FeatureLimit(UnitsLimit):
     """The group lasso over units; `zeta` (H, P) weighs the features of each.

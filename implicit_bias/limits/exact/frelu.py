@@ -30,12 +30,6 @@ from .normed import NormedFormulation
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = [
-    "FReLULimit",
-    "SVMFReLU",
-    "solve_frelu_svm",
-]
-
 
 class FReLULimit(UnitsLimit):
     """The group-lasso solution; `zeta` has shape (H, D).

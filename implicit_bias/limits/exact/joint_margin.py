@@ -29,8 +29,6 @@ from ..predictors import ContextColumns, count_units
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["JointMargin", "class_labels", "class_matrix"]
-
 
 def class_labels(labels: Any, n_classes: int | None = None) -> NDArray[np.int64]:
     """Return classes (n,) as integers from 0 to K - 1.

@@ -27,8 +27,6 @@ from ..predictors import DecisionFunction
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["L1Limit", "L1Margin", "L1Predictor", "solve_l1_svm"]
-
 
 @dataclass(frozen=True, eq=False)
 class L1Predictor(DecisionFunction):

@@ -40,12 +40,6 @@ from .split import WAY_OUT, SplitLimit, solve_split
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = [
-    "HardMarginSVM",
-    "LinearLimit",
-    "solve_linear_svm",
-]
-
 
 class Ungated:
     """Gate columns without gates: one column of ones."""

@@ -36,8 +36,6 @@ from ..result import SeparatingLimit
 from .joint_margin import JointMargin, class_labels, class_matrix
 from .split import WAY_OUT, SplitLimit, solve_split
 
-__all__ = ["MarginLimit", "MulticlassLimit", "solve_multiclass_svm"]
-
 # A pair supports if its multiplier over the largest exceeds its slack, margins in their own units.
 _CLOSE = 1e-9
 # Share of the largest unit's norm at which an interior point leaves units that are 0.

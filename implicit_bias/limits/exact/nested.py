@@ -11,8 +11,6 @@ from ..._support.solve import Array, ArrayLike, solve_nested
 from ...data.arrays import SparseLike
 from ..formulation import Formulation, LimitT, Solving, chosen
 
-__all__ = ["solve_path"]
-
 
 @door(gates=arrays)
 def solve_path(

@@ -33,8 +33,6 @@ from ..literal import cvxpy_module
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["NormedFormulation"]
-
 LimitT = TypeVar("LimitT", bound=Limit, covariant=True)
 
 

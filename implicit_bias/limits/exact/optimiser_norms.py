@@ -26,13 +26,6 @@ from ..._support.solve import solve_norm as solve_norm_program
 from ..._support.words import WeightNorm
 from ...quantities.papers import LIPPL_B8
 
-__all__ = [
-    "INDUCED",
-    "InducedNorm",
-    "coefficient_program",
-    "solve_in_norm",
-]
-
 Array = NDArray[np.float64]
 LayerNorms = tuple[WeightNorm, WeightNorm]
 # "columns": one layer behind gates, a row a gate.

@@ -12,8 +12,6 @@ from ..._support.solve import Array, require_real, require_shape, to_numpy
 from ...data.arrays import Floats, checked_data
 from .paths import Gates, Layers, PathColumns, distinct_paths, gate_layers
 
-__all__ = ["largest_path_norm", "path_lower_bound"]
-
 # Entries of one matrix product: 256 MiB of float64.
 _ENTRIES = 2**25
 _UNIT = 2.0**-53

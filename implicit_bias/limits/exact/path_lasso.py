@@ -33,8 +33,6 @@ from .paths import Gates, Layers, PathColumns, Paths, distinct_paths, gate_layer
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["PathLasso", "solve_path_lasso"]
-
 
 @parameters()
 @dataclass(frozen=True)

@@ -23,8 +23,6 @@ from ..predictors import Predictor
 from .aligned import aligned_weights, network_value
 from .paths import Gates, PathColumns
 
-__all__ = ["Network", "PathLimit"]
-
 Indices = NDArray[np.int64]
 
 # Scores of the same data in another order of summation.

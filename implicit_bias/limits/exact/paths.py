@@ -20,8 +20,6 @@ from ..._support.solve import (
     to_numpy,
 )
 
-__all__ = ["Gates", "Layers", "PathColumns", "Paths", "distinct_paths", "gate_layers", "one_hot"]
-
 Gates = Sequence[Array] | Array
 """Gates as users pass them: one array (n, H_l) a layer, or one array (n, sum of widths)."""
 

@@ -27,8 +27,6 @@ from ..._support.solve import ArrayLike, RelativeMargins
 from ...data.arrays import Floats
 from .joint_margin import JointMargin
 
-__all__ = ["SignLayerBounds", "sign_layer_bounds"]
-
 # Classes whose 2^(K-1) signs are looked at, in every iteration.
 MOST_CLASSES = 14
 # Sign matrices that an iteration adds.

@@ -27,8 +27,6 @@ from ..formulation import Solving, chosen
 from ..predictors import LinearPredictor, MulticlassPredictor
 from ..result import MaxMarginResult, how_many
 
-__all__ = ["WAY_OUT", "SplitLimit", "solve_split"]
-
 RESOLUTION = 2.0**-52
 # What limits say where nothing separates, with the name of their function.
 WAY_OUT = (

@@ -21,8 +21,6 @@ from ..._support.solve import (
 )
 from ...data.arrays import Floats
 
-__all__ = ["checked_regulariser", "coefficients_of", "norm_name"]
-
 
 def norm_name(norm: Any, problem: FitProgram, gated: bool) -> str:
     if norm is None:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from ..._support.doors import result
 
-__all__ = ["FitLimitCertificate"]
-
 
 @result()
 @dataclass(frozen=True)

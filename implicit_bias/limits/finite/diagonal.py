@@ -34,14 +34,6 @@ from ...quantities.definition import Quantity
 from ..predictors import LinearPredictor
 from ..result import ReadOnlyResult, proved, size_of
 
-__all__ = [
-    "DiagonalCertificate",
-    "DiagonalLimit",
-    "checked_data",
-    "checked_start",
-    "solve_diagonal",
-]
-
 EPS = float(np.finfo(np.float64).eps)
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from ...networks.diagonal_linear import DiagonalLinear
 
-__all__ = ["EffectiveStart"]
-
 # A step x told by u + v and by u - v: how far beyond rounding the two may differ, and the rounding
 # of weights in units of their resolution.
 _AGREES, _ROUNDING = 1e-12, 256

@@ -34,8 +34,6 @@ from .certificate import FitLimitCertificate
 from .limit import FitLimit
 from .problem import fit_problem
 
-__all__ = ["solve_adamw", "solve_fit", "solve_fit_path"]
-
 _FELT = 1e-6  # share of the loss at 0 that a ball's constraint must cost to first order
 
 

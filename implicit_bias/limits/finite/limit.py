@@ -36,8 +36,6 @@ from .arguments import coefficients_of
 from .certificate import FitLimitCertificate
 from .problem import fit_problem
 
-__all__ = ["FitLimit"]
-
 
 class FitChoice(Solved):
     """Base of limits of fits: what was fitted, by which loss and regulariser.

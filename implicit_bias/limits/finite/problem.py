@@ -20,8 +20,6 @@ from ..._support.solve import (
 from ...data.arrays import ONE_LABEL, Floats, checked_weights
 from ..predictors import ContextColumns, count_units
 
-__all__ = ["fit_problem"]
-
 
 def fit_problem(
     X: Any, y: Any, gates: Any, loss: str, n_contexts: int | None, sample_weight: Any = None

@@ -17,8 +17,6 @@ from .problem import fit_problem
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["LeastPotential", "WeightDecay"]
-
 _NORMS = ("units", "l2", "linf", "l1", "spectral", "nuclear", "ridge")
 
 

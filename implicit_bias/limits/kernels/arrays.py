@@ -17,16 +17,6 @@ from ..._support.solve import (
 )
 from ...data.arrays import Floats, as_csr
 
-__all__ = [
-    "check_kernel",
-    "cross_matrix",
-    "layers_of",
-    "matrix",
-    "require_pair",
-    "row_blocks",
-    "targets",
-]
-
 # Entries of a kernel computed at once: 5,000 rows of as many columns, 200 MB of float64.
 _ENTRIES = 5000**2
 # Of the largest entry: what rounding may take from a kernel's symmetry and from its least

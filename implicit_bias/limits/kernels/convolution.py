@@ -11,8 +11,6 @@ from ..._support.solve import Array, require_memory
 from ...data.arrays import Floats
 from .arrays import layers_of, matrix, require_pair, row_blocks
 
-__all__ = ["bundle_kernel"]
-
 
 @door()
 def bundle_kernel(

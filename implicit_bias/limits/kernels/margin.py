@@ -26,8 +26,6 @@ from .arrays import check_kernel, cross_matrix, targets
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["KernelLimit", "KernelSVM", "solve_kernel_svm"]
-
 
 @dataclass(frozen=True, eq=False)
 class KernelPredictor(DecisionFunction):

@@ -23,8 +23,6 @@ from ..._support.solve import Array, require_memory
 from ...data.arrays import Floats
 from .arrays import layers_of, matrix, require_pair, row_blocks
 
-__all__ = ["NTKMoments", "delta", "ntk_moments"]
-
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)

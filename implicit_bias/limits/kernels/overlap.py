@@ -12,8 +12,6 @@ from ..._support.solve import Array
 from ...data.arrays import Floats
 from .arrays import check_kernel, layers_of, matrix, require_pair, row_blocks, targets
 
-__all__ = ["neural_path_kernel", "nu", "overlap_ratio", "path_overlap", "spectrum_ideal"]
-
 
 @door()
 def path_overlap(gates: Array, gates2: Array = None, *, widths: Sequence[int]) -> Floats:

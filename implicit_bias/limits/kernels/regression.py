@@ -18,13 +18,6 @@ from .arrays import check_kernel, cross_matrix, targets
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = [
-    "KernelLeastSquares",
-    "KernelRegression",
-    "KernelRegressionCertificate",
-    "kernel_regression",
-]
-
 # Eigenvalues below n times the resolution of float64 times the largest are zero to rounding; those
 # this many times as far below zero are not.
 _INDEFINITE = 1e3

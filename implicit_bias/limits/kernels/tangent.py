@@ -15,8 +15,6 @@ from .arrays import row_blocks
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["activation_kernel", "empirical_ntk"]
-
 
 @door()
 def empirical_ntk(

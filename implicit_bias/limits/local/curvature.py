@@ -11,8 +11,6 @@ from .problem import MarginProblem
 from .reduced import ZERO_MODE, ActiveGradients, ReducedHessian
 from .symmetry import symmetry_tangents
 
-__all__ = ["Curvature", "escaped", "measure_curvature"]
-
 # Steps of an escape, as parts of ||w||: the first that lowers the value counts.
 _FIRST_STEP, _HALVINGS = 0.25, 12
 # By what the value has to fall, relatively, so that it is no rounding.

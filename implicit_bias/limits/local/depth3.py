@@ -13,8 +13,6 @@ from ..._support.doors import door, result
 from ..._support.shown import ReadOnly, Shown
 from ..._support.solve import as_float64, require_columns, require_shape, to_numpy
 
-__all__ = ["Depth3Kernel", "depth3_kernel"]
-
 Array = NDArray[np.float64]
 
 

@@ -20,8 +20,6 @@ from ..stored import NOT_STORED
 if TYPE_CHECKING:
     pass
 
-__all__ = ["LocalCertificate", "LocalLimit", "same_limit"]
-
 Array = NDArray[np.float64]
 
 

@@ -12,8 +12,6 @@ from torch import Tensor
 from .problem import MarginProblem
 from .reduced import ActiveGradients, ReducedHessian
 
-__all__ = ["Point", "polish"]
-
 # Steps with one active set, and sets tried; quadratic convergence takes 4 to 7 steps.
 _STEPS, _SETS = 20, 8
 # Halvings of a step before the iteration counts as stuck.

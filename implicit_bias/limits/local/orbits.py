@@ -11,8 +11,6 @@ from ..._support.solve import Status
 from .limit import LocalLimit, same_limit
 from .reduced import ZERO_MODE
 
-__all__ = ["limits_reached", "lowest_curvature"]
-
 
 def lowest_curvature(limit: LocalLimit) -> float:
     """Return the lowest eigenvalue of the reduced Hessian apart from zero modes.

@@ -16,8 +16,6 @@ from ...networks.adapted import with_gates
 from ...networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ...networks.protocols import check_homogeneous
 
-__all__ = ["MarginProblem", "pose_problem"]
-
 # Float64 numbers of gradients computed at once, a quarter of a gibibyte, and how many gradients:
 # each also carries the activations of its samples.
 _BATCH_ENTRIES, _BATCH = 2**25, 256

@@ -8,8 +8,6 @@ import torch
 from scipy.linalg import eigh
 from torch import Tensor
 
-__all__ = ["ActiveGradients", "ReducedHessian", "ZERO_MODE"]
-
 # Singular values of the active gradients below this share of the largest: dependent constraints.
 _DEPENDENT = 1e-10
 # Eigenvalues of the reduced Hessian, which has no unit and is 1 on weights that no score depends

@@ -21,8 +21,6 @@ from .problem import MarginProblem, pose_problem
 from .second_order import second_order_steps
 from .successive import Approach, approaches
 
-__all__ = ["local_limit"]
-
 # Programs in all. The residual of first-order ones falls like (1 - smallest curvature)^k, and the
 # smallest curvature is 1e-4 to 1e-2: after so many, or from this residual on, second order leads.
 _MAX_ROUNDS, _FIRST_ORDER, _NEAR = 400, 40, 1e-3

@@ -18,8 +18,6 @@ from .problem import MarginProblem
 from .reduced import ActiveGradients
 from .successive import Approach
 
-__all__ = ["second_order_steps"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

@@ -20,8 +20,6 @@ from ..._support.solve import (
 )
 from .problem import MarginProblem
 
-__all__ = ["Approach", "approaches"]
-
 # The programs of one step: their gap has to be far below the residual that is asked for.
 _GAP = 1e-10
 # Halvings of a step before it counts as leading nowhere.

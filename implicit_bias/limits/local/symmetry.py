@@ -12,8 +12,6 @@ from torch import Tensor
 from .newton import Point
 from .problem import MarginProblem
 
-__all__ = ["symmetry_tangents"]
-
 # Scores of random weights before and after a rotation, relative to the largest: equal as
 # polynomials where they agree at one random point.
 _SAME = 1e-10

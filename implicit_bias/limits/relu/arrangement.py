@@ -7,8 +7,6 @@ import numpy as np
 from ...data.arrays import Floats
 from .problem import ReLUProblem
 
-__all__ = ["arrangement_directions"]
-
 # Of a sine: samples on a great circle, and circles that are one.
 _ON = 1e-12
 

@@ -14,8 +14,6 @@ from .branching import Largest, largest_of_side
 from .directions import Direction, best_directions, dual_function, sides
 from .problem import ReLUProblem
 
-__all__ = ["MAX_PATTERNS", "TooManyPatterns", "largest_dual", "relu_lower_bound"]
-
 # Half a minute to a minute of one core.
 MAX_PATTERNS = 2**20
 # Of the largest value that is known: patterns above it by less need no more.

@@ -13,8 +13,6 @@ from ...data.arrays import Floats
 from .directions import Direction, Side, shortest
 from .problem import Flags
 
-__all__ = ["GateNodes", "Largest", "SortedSide", "largest_of_side"]
-
 # Patterns that are bounded at once, and iterations of the accelerated gradient on each.
 _CHUNK, _STEPS = 2**12, 40
 # Shares of opposing samples that are set aside for free helping ones, tried one after the other.

@@ -12,8 +12,6 @@ from ..._support.solve import HingeSolution, Status, solve_hinge
 from ...data.arrays import Floats
 from .problem import Flags, ReLUProblem, Units, merged
 
-__all__ = ["Descent", "Guess", "Programs", "descend", "has_network", "kinks_of", "live_units"]
-
 # Multipliers (n,) and shares (n, H).
 Guess = tuple[Floats, Floats]
 

@@ -10,8 +10,6 @@ import numpy as np
 from ...data.arrays import Floats
 from .problem import Flags, ReLUProblem
 
-__all__ = ["Direction", "Side", "best_directions", "dual_function", "shortest", "sides"]
-
 _STARTS, _ROUNDS = 600, 50
 # Iterations of the accelerated projected gradient a round.
 _STEPS = 200

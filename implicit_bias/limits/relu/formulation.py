@@ -17,8 +17,6 @@ from .problem import ReLUProblem
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["ReLUMargin"]
-
 
 @parameters()
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,6 @@ import numpy as np
 
 from .problem import Flags, Units
 
-__all__ = ["MAX_KINKS", "split_units", "too_many_kinks"]
-
 # Kinks of one unit whose sides are all looked at, 2^k copies of it, and copies in all.
 MAX_KINKS, MAX_COPIES = 8, 4096
 

@@ -33,15 +33,6 @@ if TYPE_CHECKING:
 
     from ...networks.relu import ReLU
 
-__all__ = [
-    "ReLUCertificate",
-    "ReLULocalLimit",
-    "ReLUPredictor",
-    "degrees",
-    "network_units",
-    "no_certificate",
-]
-
 
 @result()
 @dataclass(frozen=True)

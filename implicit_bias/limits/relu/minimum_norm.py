@@ -22,8 +22,6 @@ from .search import Found, as_limit, failed, seek, units_at
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["solve_relu_minnorm"]
-
 # Units of each sign to begin with, and how often their number is doubled.
 _FIRST, _DOUBLINGS = 8, 8
 # Of a cosine: samples on one ray.

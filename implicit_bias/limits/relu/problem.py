@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from ..._support.solve import HingeProgram
 from ...data.arrays import Floats, checked_data
 
-__all__ = ["Flags", "ReLUProblem", "Units", "merged"]
-
 Flags = NDArray[np.bool_]
 
 

@@ -31,8 +31,6 @@ from .problem import Flags, ReLUProblem, Units
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Found", "as_limit", "failed", "relu_local_limit", "seek", "units_at"]
-
 # Gate patterns that a global bound may look at: a few seconds.
 _PATTERNS = 2**18
 # Norm at which a unit is born, relative to the mean of the others.

@@ -19,8 +19,6 @@ from .weights import Array, Indices, ReLUWeights
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Alignment", "AlignmentCertificate", "align"]
-
 # Rounds of weight matching: each raises the sum of products of matched weights, and it converges
 # within a handful.
 _ROUNDS = 100

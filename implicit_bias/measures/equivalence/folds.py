@@ -16,8 +16,6 @@ from .weights import Array, Indices, ReLUWeights
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["FoldSet", "Plane", "fold_set", "plane_of", "transparent_at"]
-
 # A change of slope relative to the largest slope on the line: far above the rounding of a product
 # of matrices, far below what weights in general position make.
 _BENDS = 1e-9

@@ -21,8 +21,6 @@ from .weights import Array, Indices, ReLUWeights
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["NetworkGroups", "group_networks"]
-
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,8 +14,6 @@ from ..._support.doors import door
 from ..._support.solve import require_positive
 from .weights import Array, ReLUWeights
 
-__all__ = ["Generality", "affine_pieces", "check_general", "identifiable_network"]
-
 Pattern = Sequence[NDArray[np.bool_]]
 
 # Share of the distance to the boundary of the region in which all units are open.

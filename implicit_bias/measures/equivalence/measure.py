@@ -20,14 +20,6 @@ from .weights import Array, Indices, ReLUWeights
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "MeasureDistance",
-    "NeuronMeasure",
-    "TransportCertificate",
-    "measure_distance",
-    "neuron_measure",
-]
-
 # Cost of moving a neuron to one of the other sign: the diameter of the sphere, under which the
 # triangle inequality and the bound of functions below hold.
 OTHER_SIGN = 2.0

@@ -11,8 +11,6 @@ from .weights import ReLUWeights
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["as_weights", "check_slopes"]
-
 
 def as_weights(network: ReLUWeights | torch.nn.Module) -> ReLUWeights:
     """Return the weights of a ReLU network: as passed, or those of a module, in float64.

@@ -9,8 +9,6 @@ from scipy.spatial.distance import cdist
 
 from .weights import Array, Indices, ReLUWeights, leaky
 
-__all__ = ["Reduction", "reduce_network", "transformed", "unit_rows"]
-
 
 @dataclass(frozen=True, eq=False)
 class Reduction:

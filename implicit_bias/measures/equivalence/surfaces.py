@@ -17,8 +17,6 @@ from .weights import Array, Indices, ReLUWeights
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["FoldSurface", "fold_surface"]
-
 # Lengths, relative to that of the domain, and sines, which rounding leaves.
 _NEAR = 1e-9
 

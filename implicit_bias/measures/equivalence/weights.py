@@ -13,8 +13,6 @@ from ..._support.doors import door, parameters
 from ..._support.kinds import fraction
 from ..._support.solve import require_columns
 
-__all__ = ["Array", "Indices", "ReLUWeights", "leaky"]
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 

@@ -9,8 +9,6 @@ from torch import Tensor
 from .gram_products import GramProducts, times
 from .panel_factor import PANEL, PanelFactor
 
-__all__ = ["BorderedFactor", "conjugate_gradients"]
-
 # Of a unit diagonal: more than the float32 rounding of a factor takes away.
 _RIDGE = 1e-6
 # Iterations that a system may take. An exact set needs 2 to 5.

@@ -7,8 +7,6 @@ from ..._support.solve import SetSolution, exchange
 from .bordered import BorderedFactor, conjugate_gradients
 from .gram_products import GramProducts
 
-__all__ = ["exchange_fit"]
-
 # Residuals of a system, as shares of its right side, while samples are exchanged and in the end;
 # and what must have been reached in the end, where rounding stops the iteration.
 _ROUGH, _FINE, _ENOUGH = 1e-4, 1e-14, 1e-12

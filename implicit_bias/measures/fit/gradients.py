@@ -9,9 +9,6 @@ from torch.func import functional_call, grad, vmap
 from ...networks.placed_data import GatedData
 from ...networks.protocols import HasGradientFactors
 
-__all__ = ["MarginGradients", "combined_gradient", "flat", "gradient_gram", "margins", "slopes",
-           "to_float64", "trained_factors"]  # fmt: skip
-
 # Most float64 entries of per-sample gradients held at once: half a gigabyte.
 _MAX_ENTRIES = 2**26
 # Samples whose scores are differentiated at once: a GLN of 100 units and 4 contexts holds 50 MB an

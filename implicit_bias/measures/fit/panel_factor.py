@@ -5,8 +5,6 @@ from torch import Tensor
 
 from .gram_products import GramProducts, times
 
-__all__ = ["PANEL", "PanelFactor"]
-
 # Rows of a panel: products of panels run at the full rate from about 500 on.
 PANEL = 768
 # Of a unit diagonal: more than the rounding of float32 takes away.

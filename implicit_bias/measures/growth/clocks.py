@@ -24,8 +24,6 @@ from ...training.trajectory import Trajectory
 from ..fit.gradients import margins
 from .rates import fit_rate
 
-__all__ = ["PACED", "Clock", "ConstantClock", "PowerClock", "clock_of", "pace_of"]
-
 # Trainers whose steps follow the gradient of the loss, if in a time of their own.
 FLOWS = frozenset({"constant", "normalised", "momentum"})
 # Those of them whose pace is measured, since no law has its constant.

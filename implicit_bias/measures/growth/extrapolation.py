@@ -18,13 +18,6 @@ from ..scalars import DUAL_SLACK
 from .power_sums import Powers, PowerSums
 from .series import OTHERS, WIDE, fit_series, last_part
 
-__all__ = [
-    "Bar",
-    "Extrapolation",
-    "extrapolate",
-    "inverse_log_loss",
-]
-
 Array = NDArray[np.float64]
 
 # How much farther than the other fits the truth may be. On synthetic series with curvature of all

@@ -19,8 +19,6 @@ from ..._support.shown import ReadOnly, Shown
 from ..scalars import DUAL_SLACK
 from .clocks import Clock
 
-__all__ = ["NEAR", "Arrival", "UnitChange", "UnitGrowth", "changes_of", "share_exponents"]
-
 Array = NDArray[np.float64]
 
 # Shares of the norm whose times are predicted, in addition to the one in the limit.

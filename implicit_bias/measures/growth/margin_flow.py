@@ -38,8 +38,6 @@ from ...networks.protocols import HasUnitNorms, check_homogeneous
 from ...training.trajectory_recorder import Observer
 from ..fit.gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
 
-__all__ = ["MarginFlow", "margin_flow"]
-
 Array = NDArray[np.float64]
 
 # A step ends when no margin is short of its target by more than this share; linearising again costs

@@ -29,8 +29,6 @@ from scipy.optimize import OptimizeResult, linprog
 from ..._support.doors import door, result
 from ..._support.kinds import measured
 
-__all__ = ["PowerSums", "Powers"]
-
 Array = NDArray[np.float64]
 
 # A sum has to pass each point to this share of it, or to half as much again as the nearest sum can:

@@ -24,18 +24,6 @@ from ...quantities.table import TABLE
 from ...training.catalogue import get_trainer
 from ...training.settings import TrainingSettings
 
-__all__ = [
-    "ANGLE",
-    "KNOWN_RATES",
-    "MARGIN",
-    "WEIGHTS",
-    "KnownRate",
-    "Rate",
-    "fit_rate",
-    "measure_rates",
-    "proved_method",
-]
-
 Array = NDArray[np.float64]
 
 # Fewest points of a slope, and of either half of them.

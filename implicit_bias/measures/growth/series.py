@@ -15,8 +15,6 @@ from ..._support.doors import door
 from ..._support.kinds import measured
 from ..._support.solve import Status
 
-__all__ = ["SeriesFit", "fit_series", "last_part"]
-
 Array = NDArray[np.float64]
 
 # The wide window reaches back to twice the last u, the narrow one to 1.4 times; where checkpoints

@@ -31,8 +31,6 @@ from .growth_law import NEAR, UnitGrowth, changes_of, share_exponents
 if TYPE_CHECKING:
     from ...limits.limit import Limit
 
-__all__ = ["unit_growth"]
-
 Array = NDArray[np.float64]
 
 

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
-__all__ = ["GaussianMAE", "GaussianMAERun", "gaussian_mae", "plot_gaussian_mae",
-           "train_gaussian_mae"]  # fmt: skip
-
 # Expectation of log q(x) for x ~ N(0, 1): no model has a larger likelihood, hence no larger bound.
 MOST = -0.5 * math.log(2 * math.pi * math.e)
 # Two nodes of Gauss and Hermite integrate cubics exactly; log densities here are quadratic.

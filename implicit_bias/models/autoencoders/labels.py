@@ -16,8 +16,6 @@ from scipy.stats import norm
 from ..._support.doors import door, parameters
 from ...data.arrays import Floats
 
-__all__ = ["LabelCode", "quantile_code"]
-
 # The trapezoidal rule on the line converges geometrically for these integrands: with this many
 # nodes to the smallest deviation, and so many deviations beyond the outermost means, what it leaves
 # is rounding.

@@ -23,8 +23,6 @@ from .rich_comparison import distances_along
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["lazy_departure", "lazy_panels", "rich_panels"]
-
 
 def rich_panels(
     trajectories: Sequence[Trajectory], limits: Sequence[LocalLimit | None], bound: PathLimit

@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from ...networks.linearised import ScaledNetwork
     from ...training.trajectory import Trajectory
 
-__all__ = [
-    "Drift",
-    "ScaleComparison",
-    "compare_scale",
-    "departure_table",
-    "exponents",
-    "regression_table",
-    "scales_table",
-]
-
 _DRIFTS = ("weight_drift", "kernel_drift", "kernel_alignment")
 # What falls like 1 / alpha, by the theorem.
 PROVED = ("law_error", "held_out_error", "weight_drift", "kernel_drift")

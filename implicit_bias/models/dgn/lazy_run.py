@@ -42,8 +42,6 @@ from .parts import DGNSetup, as_begun, held_out_of, network_name
 if TYPE_CHECKING:
     from ...training.trajectory import Trajectory
 
-__all__ = ["LAZY", "STAGES"]
-
 LAZY = (
     "Theorem: with the squared loss and scores h = alpha (f_w - f_w0) the errors follow "
     "exp(-K t) e_0, K the tangent kernel of the start, up to O(1 / alpha) (Chizat, Oyallon and "

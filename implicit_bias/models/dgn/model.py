@@ -27,8 +27,6 @@ from ...quantities.premises import (
 )
 from ...runs.model import Holds, Model
 
-__all__ = ["MODELS", "DGNOptions"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DGNOptions(TrainerOptions, SolverOptions, UnitOptions, ImageOptions):

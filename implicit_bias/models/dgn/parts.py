@@ -23,20 +23,6 @@ from ...runs.setup import SampleSetup, start
 from ...runs.user_data import USERS_OWN, UserData, gates_of
 from .model import DGNOptions
 
-__all__ = [
-    "DGNSetup",
-    "as_begun",
-    "gated",
-    "gates_network",
-    "held_out_of",
-    "make_network",
-    "network_name",
-    "path_gates",
-    "resolved",
-    "train_gates",
-    "widths_of",
-]
-
 # The file of the unfinished network that learns gates.
 GATES_RUN = "gates-run.safetensors"
 # An option, when it is obeyed, and what it is then if nothing was said.

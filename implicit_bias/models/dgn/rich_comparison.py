@@ -32,13 +32,6 @@ if TYPE_CHECKING:
 
     from ...training.trajectory import Trajectory
 
-__all__ = [
-    "ValueObserver",
-    "compare_classifiers",
-    "distances_along",
-    "starts_table",
-]
-
 
 class ValueObserver:
     """An observer for `train`: the value, the distance from the KKT conditions, and the weights.

@@ -46,8 +46,6 @@ from .rich_comparison import (
     starts_table,
 )
 
-__all__ = ["STAGES"]
-
 
 def _bound(setup: DGNSetup, found: Found) -> Iterator[Finding]:
     """The bound of all networks."""

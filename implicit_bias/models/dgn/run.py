@@ -22,8 +22,6 @@ from .model import GATES_SEPARATE
 from .parts import DGNSetup, gated, network_name, resolved, train_gates
 from .rich_run import STAGES as RICH_STAGES
 
-__all__ = ["run_dgn"]
-
 
 def run_dgn(setup: Setup) -> Run[DGNSetup]:
     """Bound, train, find the local limits and compare; or train beside the kernel of the start.

@@ -18,15 +18,6 @@ from ...measures.scalars import agreement
 from ...networks.diagonal_linear import DiagonalLinear
 from ...quantities.measured import Measured, part, quantity
 
-__all__ = [
-    "DiagonalComparison",
-    "DiagonalObserver",
-    "MarginObserver",
-    "compare_diagonal",
-    "norms_over_scales",
-    "smallest_margin",
-]
-
 
 class DiagonalComparison(Measured):
     """A trained diagonal network, compared with the limit of gradient flow from its start."""

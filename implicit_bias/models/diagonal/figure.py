@@ -15,8 +15,6 @@ from ...training.trajectory import Trajectory
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_kernel_to_rich", "plot_limit_error"]
-
 
 def plot_kernel_to_rich(
     scales: NDArray[np.float64],

@@ -9,8 +9,6 @@ from ...quantities.assumptions import Premise
 from ...quantities.premises import FULL_BATCHES, SEPARABLE
 from ...runs.model import Holds, Model
 
-__all__ = ["MODELS"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DiagonalOptions(ScheduleOptions, ImageOptions):

@@ -25,8 +25,6 @@ from ...runs.user_data import load_chosen
 from ...training.settings import TrainingSettings
 from .model import INTERPOLATES, SEPARATES
 
-__all__ = ["DiagonalSetup", "limit_finding", "run_diagonal"]
-
 NAME = LeastPotential.name
 
 # A learning rate over the inverse of the largest curvature: descent is stable below 2.

@@ -33,8 +33,6 @@ from .figure import plot_kernel_to_rich, plot_limit_error
 from .model import FLOW
 from .run import DiagonalSetup, limit_finding
 
-__all__ = ["train"]
-
 # Scales of the picture: from where the limit has the least l1 norm to where it has the least l2.
 SCALES = np.geomspace(1e-4, 100.0, 25)
 

@@ -27,14 +27,6 @@ from ...data.arrays import Floats
 from .limit import DistillationCertificate, DistillationLimit
 from .losses import centred, get_student_loss, mean_loss
 
-__all__ = [
-    "checked_student",
-    "distillation_limit",
-    "largest_start",
-    "sample_span",
-    "orthogonal_part",
-]
-
 EPS = float(np.finfo(np.float64).eps)
 
 

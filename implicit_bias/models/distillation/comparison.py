@@ -19,8 +19,6 @@ from .limit import DistillationLimit
 from .losses import centred, mean_loss
 from .risk import angle, transfer_risk
 
-__all__ = ["DistillationComparison", "StudentCurves", "StudentState", "compare_with_distillation"]
-
 
 class StudentState(Measured, eq=True):
     """A student, compared with the teacher and the limit."""

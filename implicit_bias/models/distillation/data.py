@@ -14,8 +14,6 @@ from ...data.arrays import Floats
 from ...data.dataset import Dataset, digest
 from ...data.labelled import ClassDataset
 
-__all__ = ["TransferTask", "image_task", "make_angle_task"]
-
 _ARRAYS = ("X", "X_val", "teacher")
 
 

@@ -28,8 +28,6 @@ from .risk import (
     transfer_risk,
 )
 
-__all__ = ["assumptions", "limit_finding", "risk_finding"]
-
 NAME = "distillation limit"
 # |score| from which a soft label is 0 or 1 to rounding: 1 - sigmoid(s) is half a unit of 1. Of K
 # classes each has a label of its own: the least is 0 where exp(-s) is no normal number.

@@ -17,8 +17,6 @@ from .risk import AngleTail, LearningCurve, RiskBound
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_bound", "plot_learning", "plot_null_part", "plot_span_error", "plot_tail"]
-
 
 def plot_span_error(ax: Axes, curves: StudentCurves) -> Axes:
     """Draw how far network and flow are from the teacher in the span of the samples, over time."""

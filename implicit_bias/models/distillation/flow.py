@@ -14,8 +14,6 @@ from ...data.arrays import Floats
 from .closed_form import checked_student, orthogonal_part, sample_span
 from .losses import centred, get_student_loss
 
-__all__ = ["distillation_flow"]
-
 # The flow of more layers is this one's to four digits and takes steps in proportion to their count.
 MOST_LAYERS = 10_000
 MOST_EVALUATIONS = 500_000  # of the velocity, some ten seconds

@@ -14,8 +14,6 @@ from ...limits.predictors import LinearPredictor
 from ...limits.result import Result
 from .risk import angle
 
-__all__ = ["DistillationCertificate", "DistillationLimit"]
-
 
 @dataclass(frozen=True)
 class DistillationCertificate:

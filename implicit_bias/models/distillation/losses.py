@@ -14,8 +14,6 @@ from scipy.special import expit, logsumexp, softmax
 
 from ...data.arrays import Floats
 
-__all__ = ["CLASS_LOSSES", "LOSSES", "StudentLoss", "centred", "get_student_loss", "mean_loss"]
-
 
 @dataclass(frozen=True)
 class StudentLoss:

@@ -13,8 +13,6 @@ from ...quantities.papers import PHUONG
 from ...quantities.premises import FULL_BATCHES, START
 from ...runs.model import Holds, Model
 
-__all__ = ["MODELS"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DistillationOptions(ScheduleOptions, SplitOptions):

@@ -12,8 +12,6 @@ from ...data.arrays import Floats
 from .closed_form import checked_student, sample_span
 from .losses import get_student_loss
 
-__all__ = ["restricted_convexity"]
-
 
 @door()
 def restricted_convexity(X: Array, teacher: Array, level: float) -> float:

@@ -24,20 +24,6 @@ from ...data.arrays import Floats
 from ...quantities.formatting import degrees
 from ...quantities.measured import Measured, quantity
 
-__all__ = [
-    "AngleTail",
-    "LearningCurve",
-    "RiskBound",
-    "angle",
-    "angle_tail",
-    "error_angle",
-    "learning_curve",
-    "polynomial_risk_bound",
-    "polynomial_tail",
-    "risk_bound",
-    "transfer_risk",
-]
-
 Tail = Callable[[Floats], Floats]
 # Every beta gives a bound, so the least over a grid is one too: fine enough that a second one finds
 # the least to 1e-6 of itself.

@@ -23,8 +23,6 @@ from .limit import DistillationLimit
 from .setup import DistillationSetup
 from .training import draw_start, stable_rates
 
-__all__ = ["run_distillation"]
-
 # Sizes where none are given: of the thesis's setting in 1000 dimensions a tenth, and of the
 # bundled digits less than half of their inputs.
 ANGLES, INPUTS, HELD_OUT, IMAGES = 20, 100, 2000, {"digits": 30, "mnist": 100}

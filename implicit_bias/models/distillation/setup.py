@@ -10,8 +10,6 @@ from ...training.settings import TrainingSettings
 from .data import TransferTask
 from .limit import DistillationLimit
 
-__all__ = ["DistillationSetup"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DistillationSetup(Setup):

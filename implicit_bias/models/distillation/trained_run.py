@@ -24,8 +24,6 @@ from .limit import DistillationLimit
 from .setup import DistillationSetup
 from .training import student_weights
 
-__all__ = ["train_and_compare"]
-
 # Layers between are as wide as one likes: of a balanced start all have rank one.
 WIDTH = 10
 # Of student and limit together, on the first screen.

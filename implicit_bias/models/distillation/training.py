@@ -9,8 +9,6 @@ import numpy as np
 from ...data.arrays import Floats
 from .losses import mean_loss
 
-__all__ = ["draw_start", "stable_rates", "student_weights"]
-
 # Shares of the largest stable rate: errors of the deep part of the limit are proportional to the
 # rate while the weights grow, 2e-4 of it at a fiftieth, and to nothing later.
 _EARLY, _LATE = 0.02, 1.0

@@ -27,17 +27,6 @@ from ...runs.reports.bounds import LOCAL, strict_local_optimum
 from .depth3 import MOST_GATES, Depth3Interval, certify_depth3
 from .model import HEADING
 
-__all__ = [
-    "GLOBAL",
-    "DLGNComparison",
-    "along_the_ones",
-    "assumptions_of",
-    "bounded_value",
-    "compare_dlgn",
-    "distinct",
-    "one_input",
-]
-
 OVERLAP = "overlap kernel"
 # Of the ratio of certified values: a hundred times the gap of the limit.
 GLOBAL = 1e-6

@@ -19,8 +19,6 @@ from ...data.arrays import Floats
 from ...limits.formulation import real_data, solve_program
 from ...limits.result import ReadOnlyResult, proved
 
-__all__ = ["MOST_GATES", "Depth3Bounds", "Depth3Interval", "certify_depth3"]
-
 # Distinct gates of the layer whose weights are divided up: cells are simplices of one dimension
 # less, whose number for a given width grows with that power.
 MOST_GATES = 3

@@ -23,15 +23,6 @@ from .training import GateTraining
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "decision_row",
-    "gates_row",
-    "plot_gate_losses",
-    "plot_half_planes",
-    "plot_overlap_map",
-    "plot_path_density",
-]
-
 Scorer = Callable[[Floats], Floats]
 
 

@@ -27,13 +27,6 @@ from ...limits.predictors import DecisionFunction, GateColumns, Predictor
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = [
-    "ConstantExperts",
-    "ConstantExpertsLimit",
-    "ConstantPredictor",
-    "solve_dlgn_svm",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class ConstantPredictor(DecisionFunction):

@@ -11,8 +11,6 @@ from ...quantities.papers import LIPPL
 from ...quantities.premises import DUAL_NORMS, LOCAL_OPTIMUM, ONE_LAYER, PROPOSITION_B8
 from ...runs.model import Holds, Model
 
-__all__ = ["MODELS"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DLGNOptions(TrainerOptions, SolverOptions, ImageOptions):

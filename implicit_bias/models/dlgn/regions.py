@@ -13,8 +13,6 @@ from ..._support.doors import door
 from ..._support.solve import Array, require_real, to_numpy
 from ...data.arrays import Floats
 
-__all__ = ["active_paths", "closed_samples", "count_patterns", "most_patterns"]
-
 
 @door()
 def active_paths(gates: Array, *, widths: Sequence[int]) -> Floats:

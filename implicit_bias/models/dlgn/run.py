@@ -71,8 +71,6 @@ from .training import GateTraining, gating_of, steepening, train_gates
 if TYPE_CHECKING:
     from .model import DLGNOptions
 
-__all__ = ["dlgn_programs", "run_dlgn"]
-
 DEEP = (
     "no theorem names the limit of a DLGN of several hidden layers. The path lasso is a lower "
     "bound of every network's value, not the limit; the point that a network is heading to is "

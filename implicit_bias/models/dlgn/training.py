@@ -20,15 +20,14 @@ from ...networks.gated.dlgn import DLGN
 from ...networks.losses.objectives import log_mean_loss
 from ...quantities.formatting import loss_in_words
 from ...quantities.measured import Measured, derived, part, quantity
-from ...training.loop import Callback, train
+from ...training.loop import train
 from ...training.settings import TrainingSettings
+from ...training.training_run import Callback
 from ...training.trajectory import Trajectory
 from .regions import active_paths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["GateObserver", "GateTraining", "gating_of", "hard_scores", "steepening", "train_gates"]
 
 # Equal parts of the second half of the steps in which beta rises to its last value.
 STAGES = 4

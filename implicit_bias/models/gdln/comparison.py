@@ -19,14 +19,6 @@ from .training import check_descent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "GDLNComparison",
-    "GatePrediction",
-    "compare_with_gdln",
-    "inverse_participation_ratio",
-    "path_errors",
-]
-
 Floats = NDArray[np.float64]
 GateTime = Literal["initial", "final"]
 

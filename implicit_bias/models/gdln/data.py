@@ -14,14 +14,6 @@ from ..._support.shown import Shown
 from ..._support.solve import require_count, require_positive
 from ...data.dataset import digest
 
-__all__ = [
-    "RingData",
-    "make_nlgp",
-    "make_ring",
-    "make_single_pulse",
-    "ring_kernel",
-]
-
 SAMPLES = 8000
 Floats = NDArray[np.float64]
 

@@ -15,16 +15,6 @@ from .comparison import GDLNComparison, inverse_participation_ratio
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "plot_loss",
-    "plot_losses",
-    "plot_comparison",
-    "plot_localisation",
-    "plot_sign_flips",
-    "plot_unit",
-    "plot_units",
-]
-
 # Colour, style and width of each line of a unit.
 _TRAINED, _INITIAL, _FINAL = (BLACK, "-", 2.2), (BLUE, "--", 1.3), (VERMILLION, ":", 1.6)
 

@@ -21,8 +21,6 @@ from ..._support.solve import (
 )
 from .formulation import GatedLeastSquares
 
-__all__ = ["GatedFlow", "gated_flow", "gated_flow_from_moments"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GatedFlow:

@@ -27,12 +27,6 @@ from .limit import GatedOLS
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = [
-    "GatedLeastSquares",
-    "solve_gated_ols",
-    "solve_gated_ols_from_moments",
-]
-
 
 @dataclass(frozen=True)
 class GatedLeastSquares(LiteralProgram):

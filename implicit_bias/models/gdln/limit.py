@@ -17,8 +17,6 @@ from ..._support.solve import (
 from ...limits.predictors import GateColumns, Predictor
 from ...limits.result import Result, size_of
 
-__all__ = ["GatedOLS"]
-
 
 class GatedOLS(Result):
     """The minimum-norm ordinary least-squares solution on gated inputs, with its certificate.

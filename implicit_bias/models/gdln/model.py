@@ -10,8 +10,6 @@ from ...quantities.assumptions import Premise
 from ...quantities.premises import FULL_BATCHES, GATES
 from ...runs.model import Holds, Model
 
-__all__ = ["MODELS"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GDLNOptions(ScheduleOptions, UnitOptions):

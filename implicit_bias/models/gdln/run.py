@@ -23,8 +23,6 @@ from .data import RingData, make_ring
 from .formulation import GatedLeastSquares, solve_gated_ols
 from .limit import GatedOLS
 
-__all__ = ["GDLNSetup", "limit_finding", "run_gdln"]
-
 NAME = GatedLeastSquares.name
 TRAINED = f"{__package__}.trained_run"
 

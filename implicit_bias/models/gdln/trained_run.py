@@ -28,8 +28,6 @@ from .model import STAY
 from .run import GDLNSetup, limit_finding
 from .training import WeightsObserver, descent_path
 
-__all__ = ["compare", "train_relu", "train_twin"]
-
 UNITS = 4  # shown in the picture
 # The file of the unfinished run of the gated twin.
 TWIN = "gated-run.safetensors"

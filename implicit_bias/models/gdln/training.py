@@ -15,8 +15,6 @@ from .flow import GatedFlow
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["WeightsObserver", "check_descent", "descent_path"]
-
 Floats = NDArray[np.float64]
 
 

@@ -33,8 +33,6 @@ from ...limits.predictors import ContextColumns, ContextPredictor, count_units
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "solve_gln_svm"]
-
 
 class GLNLimit(UnitsLimit):
     """The SVM-GLN solution; `zeta` has shape (H, C, D).

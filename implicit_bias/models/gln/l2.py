@@ -32,13 +32,6 @@ from .norms import MainEffects
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = [
-    "GLNL2Limit",
-    "SVML2",
-    "gln_l2_root",
-    "solve_gln_l2_svm",
-]
-
 
 class GLNL2Limit(Limit):
     """The SVM-L2 solution; `zeta` has shape (H, C, D).

@@ -31,8 +31,6 @@ from ...quantities.premises import (
 )
 from ...runs.model import Holds, Model
 
-__all__ = ["MODELS"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GLNOptions(TrainerOptions, StartOptions, SolverOptions, ContextOptions, ClassOptions):

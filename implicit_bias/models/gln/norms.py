@@ -28,8 +28,6 @@ from ...limits.literal import LiteralProgram, constant, cvxpy_module, labelled
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["GLNNorm", "MainEffects", "gln_norm", "predictor_family"]
-
 # Entries of a family that may be enumerated: one gigabyte.
 _MAX_ENTRIES = 2**27
 # Relative size up to which a difference that the architecture forbids is put down to rounding.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ...networks.gated.shallow_gln import ColumnGLN, ShallowGLN
     from .model import GLNOptions
 
-__all__ = ["gln", "gln_l2", "shallow_gln"]
-
 
 def gln(options: GLNOptions) -> Parts:
     """The GLN beside its limit."""

@@ -33,12 +33,6 @@ from .formulation import checked_contexts
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = [
-    "ContextSVMs",
-    "ShallowGLNLimit",
-    "solve_shallow_gln_svm",
-]
-
 _CONTEXT_ARRAYS = ("global_contexts", "context_objectives", "context_dual_objectives")
 
 

@@ -19,8 +19,6 @@ from .exits_run import Exits
 from .limit import HeadLimit
 from .losses import UNLABELLED
 
-__all__ = ["ExitComparison", "HeadState", "HeadsComparison", "compare_heads", "head_angle"]
-
 
 class HeadState(Measured, eq=True):
     """Margin and accuracies of one head."""

@@ -17,15 +17,6 @@ from ...training.settings import TrainingSettings
 from .exits_run import Exits
 from .losses import UNLABELLED
 
-__all__ = [
-    "Head",
-    "head_samples",
-    "head_settings",
-    "head_weights",
-    "make_head",
-    "stable_rate",
-]
-
 Head = LabelledHead | SoftLabelHead
 
 

@@ -19,8 +19,6 @@ from .exits_run import Exits
 from .limit import HeadLimit
 from .model import HARD_SEPARABLE, INSIDE, UNIQUE
 
-__all__ = ["EXIT", "assumptions", "limits_finding", "teacher_finding"]
-
 EXIT = "exit {}"
 # Spread of tempered logits from which a soft label is 0 or 1 to rounding.
 _SATURATED = {"float32": 16, "float64": 36}

@@ -12,8 +12,6 @@ from ...data.arrays import Floats
 from ...limits.exact.joint_margin import JointMargin
 from .limit import HeadCertificate, HeadLimit
 
-__all__ = ["direction_limit"]
-
 
 def direction_limit(
     features: Floats, classes: NDArray[np.int64], n_classes: int, tol: float

@@ -15,8 +15,6 @@ from .limit import HeadLimit
 from .losses import ExitLoss, checked_features, exit_loss
 from .point import point_limit
 
-__all__ = ["anytime_average", "averages", "budget_exits", "solve_exit_heads"]
-
 
 @door()
 def solve_exit_heads(

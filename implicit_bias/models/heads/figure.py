@@ -16,8 +16,6 @@ from .comparison import ExitComparison, HeadsComparison, HeadState
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_accuracy", "plot_angles", "plot_margins"]
-
 
 def plot_accuracy(ax: Axes, found: HeadsComparison) -> Axes:
     """Draw held-out accuracy over exits, of heads and of the averages of the first of them."""

@@ -12,8 +12,6 @@ from ...data.arrays import Floats
 from ...limits.predictors import LinearPredictor
 from ...limits.result import ReadOnlyResult
 
-__all__ = ["HeadCertificate", "HeadLimit"]
-
 
 @dataclass(frozen=True)
 class HeadCertificate:

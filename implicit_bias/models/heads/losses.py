@@ -34,8 +34,6 @@ from ...limits.literal import LiteralProgram, constant, cvxpy_module
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["ExitLoss", "HeadLoss", "checked_features", "checked_labels", "exit_loss"]
-
 UNLABELLED = -1
 
 

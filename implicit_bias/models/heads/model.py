@@ -12,8 +12,6 @@ from ...quantities.papers import PHUONG, SOUDRY
 from ...quantities.premises import FULL_BATCHES, METHOD, SEPARABLE
 from ...runs.model import Holds, Model
 
-__all__ = ["MODELS"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class HeadsOptions(ScheduleOptions, UnitOptions, ImageOptions):

@@ -17,8 +17,6 @@ from ...data.arrays import Floats
 from .limit import HeadCertificate, HeadLimit
 from .losses import ExitLoss
 
-__all__ = ["Span", "distance_bound", "point_limit", "feature_span"]
-
 
 @dataclass(frozen=True, eq=False)
 class Span:

@@ -42,8 +42,6 @@ from .figure import plot_accuracy, plot_angles, plot_margins
 from .limit import HeadLimit
 from .losses import UNLABELLED, HeadLoss
 
-__all__ = ["run_heads"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HeadsSetup(Setup):

@@ -27,15 +27,6 @@ from ...networks.exits import Trunk
 from ...networks.protocols import check_inputs
 from ...training.settings import check_momentum
 
-__all__ = [
-    "HeadsRun",
-    "confidence",
-    "distillation_loss",
-    "exits_loss",
-    "train_exit_heads",
-    "train_multi_exit",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class HeadsRun:

@@ -28,8 +28,6 @@ from ...quantities.premises import (
 )
 from ...runs.model import Holds, Model
 
-__all__ = ["MODELS"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LinearOptions(DecayOptions, StartOptions, SolverOptions, ClassOptions):

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ...networks.deep_linear import DeepLinear
     from .model import DeepLinearOptions, LinearOptions
 
-__all__ = ["deep_linear", "linear"]
-
 Make = Callable[[Sample, int], "DeepLinear"]
 
 

@@ -19,8 +19,6 @@ from ..._support.solve import (
 from ...data.arrays import Floats, checked_data
 from ...limits.result import ReadOnlyResult, proved
 
-__all__ = ["ConePair", "solve_cone_pair"]
-
 # Multipliers below this share of the largest are taken for zeros before the last solve.
 _ZERO = 1e-10
 # Cosines with the other class above this are no rounding: about 1e-15 is seen of solutions.

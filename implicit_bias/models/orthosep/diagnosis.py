@@ -25,15 +25,6 @@ from .limit import OrthosepLimit, Surviving, ramp
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "NeuronGroups",
-    "OrthosepDiagnosis",
-    "OrthosepDistances",
-    "diagnose_orthosep",
-    "neuron_groups",
-    "ratio",
-]
-
 Float = NDArray[np.float64]
 
 _FOLLOWED = (

@@ -16,14 +16,6 @@ from .diagnosis import OrthosepDiagnosis
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "plot_cosines",
-    "plot_layers",
-    "plot_neurons",
-    "plot_orthosep",
-    "plot_singular_values",
-]
-
 
 class _Style(NamedTuple):
     group: int

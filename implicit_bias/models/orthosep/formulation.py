@@ -36,12 +36,6 @@ from .limit import LABELS, OneSidedSolution, OrthosepLimit
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = [
-    "NotOrthogonallySeparable",
-    "OrthogonallySeparable",
-    "solve_orthosep",
-]
-
 
 class NotOrthogonallySeparable(UserWarning):
     """Warning: the data are not orthogonally separable, and the theorem does not cover them."""

@@ -22,8 +22,6 @@ from ...limits.limit import Limit
 from ...limits.predictors import DecisionFunction
 from ...limits.result import Result
 
-__all__ = ["LABELS", "OneSidedSolution", "OrthosepLimit", "RampFunction", "Surviving"]
-
 LABELS = {"positive": 1, "negative": -1}
 Surviving = Literal["both", "positive", "negative"]
 """Label of each class, in the order of the rows of `OrthosepLimit.zeta`."""

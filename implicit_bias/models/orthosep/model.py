@@ -18,8 +18,6 @@ from ...quantities.papers import PHUONG
 from ...quantities.premises import FULL_BATCHES, HOMOGENEOUS, LOSS, METHOD, SEPARATES
 from ...runs.model import Holds, Model
 
-__all__ = ["MODELS"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class OrthosepOptions(TrainerOptions, SolverOptions, SlopeOptions, UnitOptions, ImageOptions):

@@ -18,8 +18,6 @@ from ...runs.stages import Found, Run, Stage, later
 from .formulation import NotOrthogonallySeparable, OrthogonallySeparable, solve_orthosep
 from .schedule import halving_phases
 
-__all__ = ["OrthosepSetup", "run_orthosep"]
-
 NAME = OrthogonallySeparable.name
 TRAINED = f"{__package__}.trained_run"
 RESIDUAL = (

@@ -7,8 +7,6 @@ import numpy as np
 from ..._support.solve import Array, require_positive, to_numpy
 from ...training.settings import Phases
 
-__all__ = ["halving_phases"]
-
 
 def halving_phases(
     X: Array,

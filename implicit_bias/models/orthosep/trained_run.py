@@ -43,16 +43,6 @@ from .limit import OrthosepLimit
 from .model import BOTH_STAY, LEAKY_SEPARATES, ORTHOGONAL, SUPPORTS_SPAN
 from .run import OrthosepSetup
 
-__all__ = [
-    "Network",
-    "begun",
-    "compare",
-    "layer_rows",
-    "layer_singular_values",
-    "train",
-    "train_others",
-]
-
 Network = BalancedReLU | ResidualReLU
 NAME = OrthogonallySeparable.name
 # Of a kind's share of the norms in the program: networks below are far from both kinds.

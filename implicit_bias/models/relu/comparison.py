@@ -33,15 +33,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import torch
 
-__all__ = [
-    "FrozenComparison",
-    "MachineComparison",
-    "ReLUComparison",
-    "compare_frozen",
-    "compare_relu",
-    "view_relu",
-]
-
 INPUT_OF: Mapping[str, str] = MappingProxyType(
     {
         "rc": "random gates",

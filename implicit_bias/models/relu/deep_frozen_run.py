@@ -42,8 +42,6 @@ from .frozen_run import (
     train_frozen,
 )
 
-__all__ = ["find_deep_frozen"]
-
 
 def find_deep_frozen(
     setup: SampleSetup, twin: DeepReLU, network: DeepReLU, *, freeze_at: int

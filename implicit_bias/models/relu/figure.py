@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import torch
     from matplotlib.axes import Axes
 
-__all__ = ["copy_panel", "network_panels", "relu_lines", "relu_map_row"]
-
 
 def network_panels(trajectory: Trajectory, freeze_at: int | None) -> tuple[Panel, ...]:
     """The network over training, and its gates with the step at which a copy freezes them."""

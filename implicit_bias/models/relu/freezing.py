@@ -13,8 +13,9 @@ from ...networks.gated.dgn import DGN
 from ...networks.gated.frelu import FReLU
 from ...networks.placed_data import Inputs
 from ...networks.relu import DeepReLU, ReLU
-from ...training.loop import Callback, train
+from ...training.loop import train
 from ...training.settings import TrainingSettings
+from ...training.training_run import Callback
 from ...training.trajectory import Trajectory
 
 

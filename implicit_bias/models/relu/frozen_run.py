@@ -38,17 +38,6 @@ if TYPE_CHECKING:
     from ...limits.limit import Limit
     from .model import ReLUOptions
 
-__all__ = [
-    "COPY",
-    "changed_later",
-    "copy_finding",
-    "find_frozen",
-    "freezing_step",
-    "frozen_record",
-    "frozen_samples",
-    "train_frozen",
-]
-
 SAME = "same"
 COPY = "copy that froze its gates"
 # Where the two parts of an unfinished run are kept: before and after the freeze.

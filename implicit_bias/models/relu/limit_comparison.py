@@ -12,8 +12,6 @@ from ...measures.scalars import agreement, cosine, error_rate, scores
 from ...networks.relu import ReLU
 from ...quantities.measured import Measured, derived, part, quantity
 
-__all__ = ["NAME", "ReLULimitComparison", "compare_with_relu_limit"]
-
 NAME = "local limit"
 """The name of the local optimum in tables and records."""
 

@@ -28,8 +28,6 @@ from .model import OPTIMAL
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["HalfWay", "find_relu_limit", "limit_of"]
-
 # Seconds that a local optimum may take before the search ends with what it has.
 MAX_SECONDS = 60.0
 # Gate patterns that the bound of all widths may look at in a run: some seconds.

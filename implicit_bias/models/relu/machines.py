@@ -15,8 +15,6 @@ from ...limits.exact.frelu import FReLULimit, SVMFReLU
 from ...limits.exact.linear import HardMarginSVM, LinearLimit
 from ...limits.formulation import Formulation, Solving, solve_limit
 
-__all__ = ["RELU_SVMS", "ReLULimits", "ReLUView", "solve_relu_svms"]
-
 RELU_SVMS: Mapping[str, str] = MappingProxyType(
     {"rc": "SVM-RC", "lc": "SVM-LC", "hl": "SVM-HL", "gates_only": "gates-only"}
 )

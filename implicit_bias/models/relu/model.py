@@ -23,8 +23,6 @@ from ...quantities.papers import LIPPL
 from ...quantities.premises import LOSS_TO_0, ONE_LAYER, PROPOSITION_B8, SEPARATES
 from ...runs.model import Holds, Model
 
-__all__ = ["MODELS"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FReLUOptions(

@@ -15,8 +15,6 @@ from ...measures.equivalence.measure import MeasureDistance, measure_distance
 from ...measures.equivalence.weights import ReLUWeights
 from ...quantities.measured import Measured, derived, part, quantity
 
-__all__ = ["NeuronComparison", "compare_with_limit", "compare_with_local_limit"]
-
 
 class NeuronComparison(Measured):
     """Neurons that a limit names, and how far those of a network are from them.

@@ -27,8 +27,6 @@ from .limit_comparison import NAME
 from .limit_run import limit_of
 from .neurons_comparison import NeuronComparison, compare_with_limit, compare_with_local_limit
 
-__all__ = ["find_neurons", "find_starts"]
-
 
 def find_neurons(
     setup: SampleSetup,

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ...networks.gated.frelu import FReLU
     from .model import FReLUOptions
 
-__all__ = ["frelu"]
-
 
 def frelu(options: FReLUOptions) -> Parts:
     """Return the parts of ReLU-like units behind random hyperplanes, one of them always open."""

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from ...training.network_snapshots import NetworkSnapshots
     from .model import ReLUOptions
 
-__all__ = ["relu_programs", "run_relu"]
-
 LEARNS = "ReLU network"
 COLUMNS = frozenset(one.name for one in MEASURED)
 DEEP = (

@@ -21,8 +21,6 @@ from ..weights import (
     upper_layers,
 )
 
-__all__ = ["GatedLayers"]
-
 
 class GatedLayers(torch.nn.Module):
     r"""Weights of a gated layer (H, ..., D) and of linear layers on it: ``head = V_L \cdots V_1``.

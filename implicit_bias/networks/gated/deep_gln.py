@@ -13,8 +13,6 @@ from ..protocols import check_contexts
 from ..weights import Starting, as_tensor, copy_weights
 from .dgn import GatedStack, chained
 
-__all__ = ["DeepGLN"]
-
 
 class DeepGLN(GatedStack):
     r"""Deep gated linear network: each hidden unit has one weight vector for each of its contexts.

@@ -23,8 +23,6 @@ from ..weights import (
     layer_imbalance,
 )
 
-__all__ = ["DGN", "GatedStack", "initial_variance"]
-
 # Most entries of path coefficients that are listed: half a gigabyte of float64.
 _MAX_ENTRIES = 2**26
 

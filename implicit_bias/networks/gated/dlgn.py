@@ -16,8 +16,6 @@ from ..weights import Starting, as_tensor, check_hidden
 from .dgn import DGN
 from .own_gates import OwnGates
 
-__all__ = ["DLGN"]
-
 
 class DLGN(OwnGates, torch.nn.Module):
     r"""Deep linearly gated network, whose gates are half-spaces and can be trained.

@@ -4,8 +4,6 @@ import math
 
 from .dgn import DGN
 
-__all__ = ["OwnGates"]
-
 
 class OwnGates:
     """Mixin of modules with a value network and soft gates of a steepness that may be set.

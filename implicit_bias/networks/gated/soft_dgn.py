@@ -15,8 +15,6 @@ from ..weights import Starting, as_tensor, check_hidden
 from .dgn import DGN
 from .own_gates import OwnGates
 
-__all__ = ["SoftDGN"]
-
 Signals = Literal["soft", "relu"]
 
 

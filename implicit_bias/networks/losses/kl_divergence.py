@@ -6,14 +6,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, logsigmoid
 
-__all__ = [
-    "are_distributions",
-    "binary_kl",
-    "binary_kl_slope",
-    "categorical_kl",
-    "categorical_kl_slope",
-]
-
 # Error of a sum of K probabilities in float32.
 _ROUNDING = 1e-5
 

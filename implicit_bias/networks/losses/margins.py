@@ -17,15 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = [
-    "are_classes",
-    "least_margins",
-    "loss_margins",
-    "margin_gradient",
-    "n_margins",
-    "score_gradient",
-]
-
 
 def are_classes(targets: Tensor) -> bool:
     """Return True for rows (n, K) of K classes, False for labels (n,)."""

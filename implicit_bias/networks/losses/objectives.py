@@ -25,19 +25,6 @@ from .kl_divergence import (
 )
 from .margins import are_classes, least_margins, loss_margins, margin_gradient
 
-__all__ = [
-    "OBJECTIVES",
-    "MarginLogarithm",
-    "Objective",
-    "SmoothedLoss",
-    "get_logarithm",
-    "get_loss",
-    "log_mean_loss",
-    "log_mean_loss_gradient",
-    "mean_loss_gradient",
-    "smoothed_loss",
-]
-
 # log1p(e) = e (1 - e/2 + ...): with e = exp(-36) = 2.3e-16 the bracket is 1 in float64, and
 # exp(-36) itself is a normal number in float32 as well as in float64.
 _TAIL_START = 36.0

@@ -15,8 +15,6 @@ from torch import Tensor
 from .homogeneity import DRAWS, SAME, SAMPLES, Homogeneity
 from .subject import Subject, Weights, misfit
 
-__all__ = ["Dependence", "InputDependence", "measure_dependence", "measure_inputs"]
-
 # Lines through weight space reach so many times the size of the weights: what saturates, or is
 # nearly linear near 0, is not a polynomial over all of them. Chebyshev coefficients on each tell a
 # polynomial of at most so high a degree.

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from .subject import Subject, Weights, misfit
 
-__all__ = ["SAME", "GroupDegree", "Homogeneity", "measure_homogeneity"]
-
 # Factors of the weights: none is a power of another, so that a function that repeats itself in the
 # logarithm of the scale is found out, and they reach far enough to meet what saturates.
 FACTORS = (1e-3, 0.37, 0.9, 1.7, 2.0, 11.0, 1e3)

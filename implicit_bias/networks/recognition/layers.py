@@ -14,8 +14,6 @@ from .relu import MOST, Seen, assignments, find_relu, stated_slope
 from .subject import Subject, Weights, misfit
 from .units import Chain
 
-__all__ = ["LayeredForm", "find_layers", "find_relu_layers"]
-
 # Gates that are recovered are rounded to a whole number from so near.
 _ROUNDING = 1e-9
 

@@ -10,8 +10,6 @@ from .structure import Structure
 from .subject import Subject, own_weights
 from .units import UnitsForm
 
-__all__ = ["RecognisedNetwork", "UnitsNetwork"]
-
 
 class RecognisedNetwork(torch.nn.Module):
     """A homogeneous module with its degree, which the module itself need not state.

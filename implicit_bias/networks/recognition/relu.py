@@ -21,18 +21,6 @@ from .homogeneity import DRAWS, SAME, SAMPLES
 from .subject import FLOOR, Weights, drawn, misfit
 from .units import Chain, chains
 
-__all__ = [
-    "MOST",
-    "assignments",
-    "NotReLU",
-    "ReLUForm",
-    "ReLULayers",
-    "Seen",
-    "find_relu",
-    "read_relu",
-    "stated_slope",
-]
-
 # Assignments of parameters to layers that are tried, and chains that are looked at for them.
 MOST, _LOOKED_AT = 64, 4096
 # Scores in float32 against those in float64, relative to the largest: many sums of rounding errors

@@ -11,8 +11,6 @@ from .layers import LayeredForm, find_layers, find_relu_layers
 from .subject import Subject
 from .units import UnitsForm, find_units
 
-__all__ = ["Form", "Structure", "recognise"]
-
 
 class Form(Enum):
     """Forms of scores in the weights, each with what theory says of its limit."""

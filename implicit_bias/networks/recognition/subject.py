@@ -15,16 +15,6 @@ from ..._support.solve import require_real
 from ..adapted import GateFree, plain, with_gates
 from ..placed_data import GatedData, Inputs, place_data, trained_weights
 
-__all__ = [
-    "FLOOR",
-    "Subject",
-    "Weights",
-    "drawn",
-    "misfit",
-    "own_weights",
-    "take_subject",
-]
-
 Weights = Mapping[str, Tensor]
 """Trained weights by the names of the user's own module."""
 

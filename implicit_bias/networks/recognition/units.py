@@ -12,8 +12,6 @@ from torch import Tensor
 from .homogeneity import DRAWS, SAME, SAMPLES
 from .subject import Subject, Weights, misfit
 
-__all__ = ["Chain", "UnitsForm", "chains", "find_units", "matrix_of"]
-
 # Assignments of parameters to layers that are tried.
 _MOST = 64
 

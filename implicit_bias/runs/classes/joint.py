@@ -18,8 +18,6 @@ from ..setup import SampleSetup
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["gated", "joint_labels"]
-
 
 def gated(setup: SampleSetup, parts: JointParts) -> SampleSetup:
     """Return the setup with gates as the program and the network take them."""

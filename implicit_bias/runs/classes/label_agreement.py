@@ -18,8 +18,6 @@ from ...training.trajectory import Trajectory
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["AgreementAhead", "agreement_ahead"]
-
 # Labels agree from this share on.
 LEVEL = 0.99
 # A step solves for n multipliers: 500 samples take a hundredth of a second each, 2000 a second.

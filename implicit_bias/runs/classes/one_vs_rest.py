@@ -38,8 +38,6 @@ from ..stages import Found, Run, Stage
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["against_rest", "one_vs_rest_run"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ClassesSetup(SampleSetup):

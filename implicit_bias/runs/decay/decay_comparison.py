@@ -19,8 +19,6 @@ from ...quantities.measured import Measured, part, quantity
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["DecayComparison", "DecayObserver", "compare_decayed"]
-
 # Units whose norm is below this share of the largest count as dead.
 _DEAD = 1e-6
 

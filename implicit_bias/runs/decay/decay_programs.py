@@ -17,8 +17,6 @@ from ...quantities.assumptions import Premise
 from ...quantities.premises import FULL_BATCHES, GATES
 from ...training.catalogue import get_trainer
 
-__all__ = ["ENDED", "DecayProgram", "decay_program"]
-
 
 @dataclass(frozen=True)
 class DecayProgram:

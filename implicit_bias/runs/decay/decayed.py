@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ...training.trajectory import Trajectory
     from .decay_comparison import DecayComparison
 
-__all__ = ["decayed_run", "decays"]
-
 
 def decays(options: Any) -> bool:
     """Return whether options ask for weight decay.

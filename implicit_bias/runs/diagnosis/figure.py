@@ -14,8 +14,6 @@ from ..drawing.palette import BLUE, GREEN
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_margins_beside", "plot_ratio", "plot_unit_shares"]
-
 Array = NDArray[np.float64]
 
 

@@ -45,14 +45,6 @@ from .optimum import Optimum
 from .state import MeasuredNetwork, OwnNetwork, recognised_network, unseparated
 from .theory import THEORIES, form_in_words
 
-__all__ = [
-    "course_finding",
-    "form_finding",
-    "limit_finding",
-    "network_finding",
-    "units_finding",
-]
-
 FORM = "what the network is (measured)"
 
 

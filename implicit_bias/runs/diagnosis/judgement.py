@@ -16,8 +16,6 @@ from .optimum import Optimum
 from .state import MeasuredNetwork, held_back_by, unseparated
 from .theory import THEORIES, form_in_words
 
-__all__ = ["verdict_finding"]
-
 
 def verdict_finding(
     structure: Structure,

@@ -29,8 +29,6 @@ from ..reports.verdict import OPTIMA, WITHIN, Evidence
 from .optimum import Optimum, quadratic_bound
 from .state import MeasuredNetwork, recognised_network
 
-__all__ = ["LocalFound", "find_local"]
-
 LOCAL = "local limit"
 # A lower bound that is attained to this is the optimum.
 ATTAINED = 1e-6

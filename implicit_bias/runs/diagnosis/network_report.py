@@ -31,8 +31,6 @@ from .theory import THEORIES, form_in_words
 if TYPE_CHECKING:
     from ...networks.placed_data import Inputs
 
-__all__ = ["diagnose"]
-
 # Of the smallest margins of a network and of the end of a trajectory that is said to be its own.
 CLOSE = 1e-2
 

@@ -23,8 +23,6 @@ from ...limits.limit import Limit
 from ...networks.recognition.structure import Form, Structure
 from ...networks.recognition.subject import Subject
 
-__all__ = ["Optimum", "find_optimum", "quadratic_bound", "unseparated_twins"]
-
 # Paths of a layered network that are listed at most.
 MOST_PATHS = 20_000
 _UNIT = 2.0**-53

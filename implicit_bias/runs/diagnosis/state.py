@@ -28,16 +28,6 @@ from ...networks.recognition.subject import Subject
 from ...quantities.measured import Measured, part, quantity
 from .optimum import Optimum
 
-__all__ = [
-    "MeasuredNetwork",
-    "NetworkValue",
-    "OwnNetwork",
-    "held_back_by",
-    "measure_own",
-    "recognised_network",
-    "unseparated",
-]
-
 
 class NetworkValue(Measured):
     """The norm per unit margin of a network, beside the least that is certified."""

@@ -19,8 +19,6 @@ from ...quantities.premises import (
     PROPOSITION_B8,
 )
 
-__all__ = ["THEORIES", "Says", "Theory", "form_in_words"]
-
 Says = Literal["limit", "local limit", "none"]
 
 KKT = f"training goes to some KKT point of the margin problem ({LYU}, theorem 4.4)"

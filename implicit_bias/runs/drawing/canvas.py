@@ -8,8 +8,6 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["ShownAxes", "ShownFigure", "own_axes"]
-
 RESOLUTION = 100  # dots per inch of what a notebook shows
 
 

@@ -18,14 +18,6 @@ from .palette import BLUE, GREEN, ORANGE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "class_row",
-    "joint_row",
-    "plot_class_ratios",
-    "plot_label_confusion",
-    "plot_pair_margins",
-]
-
 _MARKS = (
     ("margin_ratio", BLUE, "o"),
     ("zeta_cosine", ORANGE, "s"),

@@ -17,13 +17,6 @@ from .palette import NEGATIVE, POSITIVE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "DecisionMap",
-    "is_planar",
-    "plot_decision_map",
-    "plot_decision_maps",
-]
-
 Array = NDArray[np.float64]
 Extent = tuple[float, float, float, float]
 

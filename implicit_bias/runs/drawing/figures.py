@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "STEPS",
-    "UNIT_SHARE",
-    "Panel",
-    "Row",
-    "compose",
-    "legend_above",
-    "legend_below",
-    "panel_rows",
-]
-
 Panel = Callable[["Axes"], object]
 
 # Labels of axes that several panels have.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ...measures.equivalence.surfaces import FoldSurface
     from ...measures.equivalence.weights import ReLUWeights
 
-__all__ = ["fold_row", "plot_folds", "plot_surface"]
-
 # Of the square that the samples span, left free around them.
 _MARGIN = 1.1
 # Zero sets, by layer: none of the blues and reds of the samples.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import torch
     from matplotlib.axes import Axes
 
-__all__ = ["gating_lines", "map_row", "plane_lines", "plane_snapshots"]
-
 # The limit and the network at three times fill a row of the figure.
 TIMES = 3
 

@@ -2,20 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "BLACK",
-    "BLUE",
-    "GREEN",
-    "GREY",
-    "NEGATIVE",
-    "ORANGE",
-    "POSITIVE",
-    "PURPLE",
-    "SERIES",
-    "SKY",
-    "VERMILLION",
-]
-
 BLACK, GREY = "#000000", "#999999"
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY = "#E69F00", "#56B4E9"

@@ -15,8 +15,6 @@ from .palette import BLUE, GREEN, VERMILLION
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_relu_limit"]
-
 # Directions of the circle, and of a sphere in latitude; twice as many in longitude.
 _CIRCLE, _SPHERE = 1440, 180
 # A point that is certified to be so, up to the gap.

@@ -17,8 +17,6 @@ from .runs import step_axis
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_dual_norms", "plot_ordered_margins", "plot_quantity"]
-
 # More curves than these are drawn thin.
 FEW = 8
 # What the axis of dual norms shows at least on both sides of 1: less is rounding.

@@ -24,21 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-__all__ = [
-    "labels_differ",
-    "margin_ratios",
-    "plot_agreement",
-    "plot_gate_changes",
-    "plot_growth",
-    "plot_kkt",
-    "plot_margin_ratio",
-    "plot_margins",
-    "plot_unit_norms",
-    "power_ticks",
-    "run_panels",
-    "step_axis",
-]
-
 Array = NDArray[np.float64]
 
 SHORT = 50.0  # An axis of steps whose ends have a smaller ratio has labels at 1, 2 and 5.

@@ -29,8 +29,6 @@ from .runs import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["label_trainer", "trainer_panels", "plot_trainer_curves"]
-
 Array = NDArray[np.float64]
 Curves = Mapping[str, Array]  # (T,) values by what they are, the first drawn solid
 STYLES = ("-", "--", ":")

@@ -16,8 +16,6 @@ from .palette import SERIES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_unit_growth"]
-
 # How far the axis goes on beyond the run, in factors of log(1/loss): as far as the arrivals, within
 # these; and how far below the least share of a unit that moves.
 LEAST, MOST = 30.0, 1e6

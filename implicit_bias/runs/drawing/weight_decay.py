@@ -14,8 +14,6 @@ from .runs import power_ticks, step_axis
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_decayed_units", "plot_value_gap"]
-
 
 def plot_value_gap(trajectory: Trajectory, ax: Axes) -> Axes:
     """Draw by how much the network's value is above the optimum, certified at every checkpoint.

@@ -19,20 +19,6 @@ from .finding import Finding
 from .findings import solved
 from .verdict import Evidence, decide
 
-__all__ = [
-    "BOUND",
-    "LASSO",
-    "LOCAL",
-    "comparison_finding",
-    "bound_evidence",
-    "bound_finding",
-    "bound_table",
-    "bounded_sides",
-    "local_columns",
-    "local_evidence",
-    "strict_local_optimum",
-]
-
 BOUND, LASSO, LOCAL = "path lasso (bound)", "path lasso", "local limit"
 
 

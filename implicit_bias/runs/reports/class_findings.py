@@ -23,8 +23,6 @@ from .telling import Several
 from .trained import Trained
 from .verdict import Verdict, decide, nearest_first
 
-__all__ = ["OfClass", "Progressed", "class_finding"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OfClass(Trained):

@@ -9,8 +9,6 @@ from typing import Any
 from ...quantities.definition import Rule
 from ...quantities.table import MEASURED
 
-__all__ = ["over_classes"]
-
 RULES: Mapping[Rule, Callable[[Sequence[Any]], Any]] = {
     "least": min, "largest": max, "sum": sum,
 }  # fmt: skip

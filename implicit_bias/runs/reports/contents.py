@@ -21,8 +21,6 @@ from .views import Views, joined
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Contents"]
-
 # What is said of a prediction alone.
 PROVED = ("objective", "gap", "optimal_loss", "stationarity")
 

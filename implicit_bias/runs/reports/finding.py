@@ -14,8 +14,6 @@ from .telling import told
 from .verdict import Evidence, decide
 from .views import Views
 
-__all__ = ["DIVERGED", "Finding"]
-
 DIVERGED = "diverged"
 """The key of the finding that training diverged, whichever network it was of."""
 

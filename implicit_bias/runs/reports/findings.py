@@ -25,19 +25,6 @@ from .verdict import Evidence
 if TYPE_CHECKING:
     from ...measures.comparison import Comparison, NetworkState
 
-__all__ = [
-    "TOGETHER",
-    "compared",
-    "dual_condition",
-    "evidence",
-    "gating_file",
-    "loss_vanishes",
-    "of_screen",
-    "separable_assumptions",
-    "solved",
-    "usable",
-]
-
 TOGETHER = "prediction and training"
 """Title of the table with a limit and a network side by side."""
 # By how much log(loss) rises in a run that diverged.

@@ -9,8 +9,6 @@ from typing import Any
 from ..._support.shown import Shown
 from ...quantities.assumptions import Assumption
 
-__all__ = ["Heading"]
-
 
 @dataclass(frozen=True, repr=False)
 class Heading(Shown):

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
     from ..._typed_models import (
         ClassesWord,
-        HeldComparison,
-        HeldLimit,
-        HeldNetwork,
-        HeldTrajectory,
         MaxMarginModel,
         ModelName,
         NetworkWord,
         RegimeWord,
     )
+    from ..._typed_models import HeldComparison as HeldComparison
+    from ..._typed_models import HeldLimit as HeldLimit
+    from ..._typed_models import HeldNetwork as HeldNetwork
+    from ..._typed_models import HeldTrajectory as HeldTrajectory
 
     # The model, and the options that tell what a report of it holds.
     ModelT = TypeVar("ModelT", bound=ModelName, covariant=True, default=MaxMarginModel)
@@ -36,17 +36,6 @@ else:
     ClassesT = TypeVar("ClassesT")
     NetworkT = TypeVar("NetworkT")
     RegimeT = TypeVar("RegimeT")
-
-__all__ = [
-    "ClassesT",
-    "HeldComparison",
-    "HeldLimit",
-    "HeldNetwork",
-    "HeldTrajectory",
-    "ModelT",
-    "NetworkT",
-    "RegimeT",
-]
 
 
 class _Held:

@@ -30,8 +30,6 @@ from .shown.text import render_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Report"]
-
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,17 +21,6 @@ from ...quantities.table import MEASURED
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "COLUMNS",
-    "NAMES",
-    "OPTIONS",
-    "ROW_VERSION",
-    "Column",
-    "heading_columns",
-    "make_row",
-    "row_schema",
-]
-
 # Counts up when a column is renamed, goes, or changes its meaning; new ones leave it.
 ROW_VERSION = 1
 

@@ -14,8 +14,6 @@ from .saved.writers import write_weights
 from .trained import Trained, shortfall
 from .views import Views
 
-__all__ = ["Several", "last", "told"]
-
 Cells = Mapping[str, Any]
 
 

@@ -14,13 +14,6 @@ from ...training.trajectory import Trajectory
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "Trained",
-    "divergence",
-    "shortfall",
-    "unseparated",
-]
-
 # By how much log(loss) rises in a run that diverged.
 RISE = math.log(10.0)
 

@@ -17,8 +17,6 @@ from ..._support.solve import Status
 from ...quantities.definition import distance_from_ideal
 from ...quantities.table import TABLE
 
-__all__ = ["WITHIN", "WORDS", "Evidence", "Theory", "Verdict", "Word", "decide", "nearest_first"]
-
 Word = Literal[
     "AT ITS LIMIT", "AT A LOCAL LIMIT", "NOT THERE YET", "NOT THIS LIMIT", "NO THEOREM",
     "NOT SEPARATED", "DIVERGED", "PREDICTED", "BOUND", "NOT SOLVED", "NOT SEPARABLE",

@@ -12,8 +12,6 @@ from ...quantities.said import Side, Table, Writer
 from ..drawing.figures import Panel, Row
 from .verdict import Verdict
 
-__all__ = ["Views", "joined"]
-
 
 @dataclass(frozen=True, eq=False)
 class Views:

@@ -11,8 +11,6 @@ from ..records import Outcome
 from ..work import Work
 from .processes import check_names
 
-__all__ = ["check_dask", "run_on_dask"]
-
 # Arguments of distributed.Client that the sweep sets, and what says them instead.
 SET = {"address": "give `scheduler`", "asynchronous": "it is set here", "loop": "it is set here"}
 

@@ -19,8 +19,6 @@ from .dask import check_dask, run_on_dask
 from .processes import check_processes, run_on_processes
 from .slurm import check_slurm, run_on_slurm
 
-__all__ = ["Engine", "as_engine"]
-
 
 @parameters(name=anything)
 @dataclass(frozen=True)

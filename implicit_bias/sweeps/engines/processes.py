@@ -14,8 +14,6 @@ from ..records import Outcome
 from ..store import Store
 from ..work import Work, own_threads
 
-__all__ = ["check_names", "check_processes", "run_on_processes"]
-
 ENDED = "the process that ran the cell was ended from outside: by lack of memory, or by hand"
 # Arguments of joblib.Parallel that the sweep sets, and what says them instead.
 SET = {"n_jobs": "give `jobs`", "return_as": "it is set here", "batch_size": "it is set here"}

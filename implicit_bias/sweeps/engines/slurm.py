@@ -19,8 +19,6 @@ from ..records import Follower, NotWritten, Outcome
 from ..store import Store
 from ..work import Work
 
-__all__ = ["check_slurm", "run_on_slurm"]
-
 LOCAL = "local"
 # Seconds between two looks at the folder for what the jobs have written.
 PAUSE = 0.5

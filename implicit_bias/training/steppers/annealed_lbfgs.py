@@ -29,8 +29,6 @@ from .restarts import (
 )
 from .smoothed_margin import Evaluation, SmoothedMargin
 
-__all__ = ["AnnealedLBFGS"]
-
 # A step must bring this share of the fall that the gradient promises (Armijo); one that does not
 # is shortened to the minimum of the parabola through what is known, within these bounds (Nocedal
 # and Wright, "Numerical optimization", section 3.5).

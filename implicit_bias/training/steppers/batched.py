@@ -14,17 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = [
-    "assign",
-    "dot",
-    "inner",
-    "lengths",
-    "numbers",
-    "on_device",
-    "per_network",
-    "to_numpy",
-]
-
 Array = NDArray[np.float64]
 
 

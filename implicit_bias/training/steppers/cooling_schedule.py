@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CHECK_EVERY", "CONVERGED", "MAX_GROWTH", "RESET_BELOW", "Convergence", "growth_factors"]
-
 # The inverse temperature may grow every so many steps, at most by this share of itself, ...
 CHECK_EVERY, MAX_GROWTH = 5, 0.3
 # ... if the last step promised less than this part of log(n), what smoothing costs, ...

@@ -7,8 +7,6 @@ import torch
 from ..network_stack import Rate
 from .batched import per_network
 
-__all__ = ["shrink"]
-
 
 def shrink(weight: torch.Tensor, weight_decay: float, rate: Rate) -> None:
     """Multiply weights (B, ...) in place by ``1 - rate weight_decay``."""

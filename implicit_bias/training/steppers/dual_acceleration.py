@@ -11,8 +11,6 @@ from ..network_stack import NetworkStack, Rate
 from .batched import dot, per_network
 from .stepper import log_loss_gradient
 
-__all__ = ["DualAcceleration"]
-
 
 class DualAcceleration:
     r"""Momentum on gradients of log(loss) that is Nesterov's method on the dual.

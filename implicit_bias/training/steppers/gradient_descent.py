@@ -12,8 +12,6 @@ from ..settings import TrainingSettings
 from .batched import per_network
 from .decay import shrink
 
-__all__ = ["GradientDescent"]
-
 
 class GradientDescent:
     """Heavy-ball gradient descent on the mean loss or on its logarithm, at given rates."""

@@ -13,8 +13,6 @@ from torch import Tensor
 
 from .batched import inner, numbers, per_network, to_numpy
 
-__all__ = ["MEMORY", "empty_lbfgs_memory", "lbfgs_direction", "reset_lbfgs", "update_lbfgs"]
-
 # Pairs of steps and changes of the gradient that are stored.
 MEMORY = 10
 # A pair is stored if the cosine of its two vectors is above this: it needs positive curvature.

@@ -13,8 +13,6 @@ from ..network_stack import NetworkStack, Rate
 from .batched import assign, dot, per_network
 from .stepper import log_loss, log_loss_gradient
 
-__all__ = ["LineSearchDescent", "rounding_of"]
-
 # Without momentum a step must bring this share of the decrease that its gradient promises, with
 # it the loss must not rise; and the smoothed margin must not fall. Otherwise the rate is halved,
 # momentum is dropped, and it starts over. The rate grows slowly after every step that went well

@@ -14,8 +14,6 @@ from ...networks.losses.objectives import get_loss
 from ...networks.placed_data import GatedData
 from ..network_stack import NetworkStack, Rate
 
-__all__ = ["Newton"]
-
 # A step must bring this share of the fall that the slope promises (Armijo), and is halved until.
 ARMIJO = 1e-4
 MAX_HALVINGS = 40

@@ -9,16 +9,6 @@ from torch import Tensor
 
 from .batched import lengths, numbers, per_network, to_numpy
 
-__all__ = [
-    "MAX_RESTARTS",
-    "above_best",
-    "perturbed_best",
-    "record_best",
-    "reset_patience",
-    "restart_state",
-    "stalled",
-]
-
 # A network stalls if so many steps have not lowered log(loss) noticeably. Of 1154 starts that
 # separate the data by themselves 1150 never wait so long; the other four, deep gated networks of
 # two units a layer, do so after 341 to 793 steps.

@@ -15,8 +15,6 @@ from ...networks.placed_data import GatedData
 from ..network_stack import NetworkStack
 from .batched import assign, inner, lengths, numbers, on_device, per_network, to_numpy
 
-__all__ = ["Evaluation", "SmoothedMargin"]
-
 Array = NDArray[np.float64]
 
 

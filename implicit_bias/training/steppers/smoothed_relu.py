@@ -15,8 +15,6 @@ from .annealed_lbfgs import AnnealedLBFGS
 from .batched import assign, inner, lengths, numbers, per_network, to_numpy
 from .lbfgs import empty_lbfgs_memory, lbfgs_direction, reset_lbfgs, update_lbfgs
 
-__all__ = ["SmoothedReLU"]
-
 # Steps of `annealed` that come first, at most this share of all.
 FIRST, FIRST_SHARE = 300, 0.1
 # Inverse temperatures over the margin and widths of the kinks, from stage to stage. The excess over

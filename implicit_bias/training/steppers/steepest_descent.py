@@ -26,8 +26,6 @@ from .decay import shrink
 from .steepest_steps import as_matrices, dual_norms, newton_schulz, norms_of, steepest
 from .stepper import log_loss_gradient
 
-__all__ = ["ADAM_BETAS", "LION_BETAS", "AdamDescent", "LionDescent", "Polar", "SteepestDescent"]
-
 # No margin changes by more than this in a step, of a network of one layer and of one of several.
 # Ten times as much tears layers that step by signs between samples before they have directions
 # (frozen ReLU gates, 60 digits, 40,000 steps: 0.59 of the margin, not 0.96), and averages that

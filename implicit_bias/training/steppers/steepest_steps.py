@@ -7,16 +7,6 @@ from torch import Tensor
 
 from ..._support.solve import Norm, NormName
 
-__all__ = [
-    "NEWTON_SCHULZ",
-    "as_matrices",
-    "dual_norms",
-    "newton_schulz",
-    "norm_of_weights",
-    "norms_of",
-    "steepest",
-]
-
 # Singular values below this share of the largest count as 0: a gradient of relative margins has
 # columns of sum 0, and so a singular value that is rounding.
 RANGE = 1e-12

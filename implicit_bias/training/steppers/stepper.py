@@ -11,8 +11,6 @@ from ...networks.losses.objectives import log_mean_loss, log_mean_loss_gradient
 from ...networks.placed_data import GatedData
 from ..network_stack import NetworkStack, Rate
 
-__all__ = ["Stepper", "log_loss", "log_loss_gradient"]
-
 
 class Stepper(Protocol):
     """A gradient method in the course of training.

@@ -23,15 +23,6 @@ from ..settings import Settings
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = [
-    "inseparability_program",
-    "primal_program",
-    "require_conic",
-    "run_problem",
-    "solve_cvxpy",
-    "to_cvxpy",
-]
-
 
 def primal_program(
     program: MaxMarginProgram,

@@ -17,8 +17,6 @@ from .cvxpy_margins import require_conic, run_problem
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["norm_expression", "solve_norm_cvxpy"]
-
 
 def norm_expression(
     norm: Norm, blocks: list[cvxpy.Expression]

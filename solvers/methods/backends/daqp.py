@@ -17,8 +17,6 @@ from ...programs.max_margin import MaxMarginProgram
 from ..refinement import PrimalDual
 from ..settings import Settings
 
-__all__ = ["has_few_dimensions", "solve_few_dimensions"]
-
 # Most dimensions, and the least samples, also for every dimension. Gaussian inputs on one thread:
 # of 3,000 x 20 DAQP takes 0.8 ms and the active set of samples 34, of 3,000 x 100 it takes 70 and
 # the other 100; of digits, 1,000 x 65, both take few milliseconds.

@@ -15,8 +15,6 @@ from ...programs.max_margin import MaxMarginProgram
 from ..refinement import cancel_blocks
 from ..settings import Settings
 
-__all__ = ["solve_highs"]
-
 # The least that HiGHS takes: a violation costs as much of the gap.
 FEASIBILITY = 1e-10
 # Matrices that live at the same time: HiGHS's own copy of both halves, and the one it is made of.

@@ -15,8 +15,6 @@ from ...programs.images import Floats
 from ...programs.mean_losses import FlatLoss
 from ..damped_newton import damped_newton
 
-__all__ = ["Gap", "solve_barrier", "solve_groups", "solve_l2_ball", "solve_ridge"]
-
 _STAGE = 0.1
 Gap = Callable[[Floats], float]
 

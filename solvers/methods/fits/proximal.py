@@ -11,8 +11,6 @@ from ...programs.fits import FitProgram
 from ...programs.images import Floats
 from ...programs.mean_losses import Squared
 
-__all__ = ["solve_proximal"]
-
 _LOOK = 20  # steps between two looks at the gap
 _POWER = 60
 _GROWTH = 1.1

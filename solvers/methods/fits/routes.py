@@ -20,8 +20,6 @@ from ..interior.group_rows import RowsPoint, RowsProgram, solve_rows
 from .newton import solve_barrier, solve_groups, solve_l2_ball, solve_ridge
 from .proximal import solve_proximal
 
-__all__ = ["FitPoint", "solve_fit_program"]
-
 # Samples for each coefficient from which one unknown a coefficient is less work, and coefficients
 # up to which it is tried where the samples' method does not come through.
 _TALL, _MOST_COEFFICIENTS = 2.0, 4000

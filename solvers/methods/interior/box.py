@@ -12,8 +12,6 @@ from ...numerics.factor import Factor
 from ...programs.images import Floats
 from ...programs.mean_losses import FlatLoss
 
-__all__ = ["solve_box"]
-
 # Gap, relative to the loss, at which it ends; steps, and those within which a gap is to shrink by a
 # tenth.
 _GAP, _STEPS, _PATIENCE = 1e-12, 200, 10

@@ -47,8 +47,6 @@ from ...programs.images import Floats, Map, Room, Rows, dense_rows
 from ...programs.norm_program import DEPENDENT, NormProgram, NormSolution, conclude_norm
 from ..settings import Settings
 
-__all__ = ["solve_coefficients"]
-
 log = logging.getLogger(__name__)
 
 ITERATIONS = 100

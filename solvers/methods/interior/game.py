@@ -23,8 +23,6 @@ from .group_kernels import GroupKernels
 from .group_starts import Start, starting_point, warm_point
 from .group_system import GroupSystem, Iterate
 
-__all__ = ["play"]
-
 log = logging.getLogger(__name__)
 
 

@@ -21,8 +21,6 @@ from ...numerics.arrays import (
 from ...programs.design import GatedDesign
 from ...programs.max_margin import MaxMarginProgram
 
-__all__ = ["GroupKernels", "group_kernels"]
-
 
 @dataclass(frozen=True, eq=False)
 class GroupKernels:

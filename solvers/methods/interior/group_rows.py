@@ -14,8 +14,6 @@ from ...numerics.factor import Factor
 from ...programs.images import Floats
 from ...programs.mean_losses import Exact, MeanLoss
 
-__all__ = ["RowsPoint", "RowsProgram", "solve_rows"]
-
 # Of the way from multipliers of another program to the middle; a ridge for dependent rows.
 _OFF, _RIDGE = 1e-9, 1e-14
 # Steps within which the gap is to shrink by a tenth, and fewer once it is small.

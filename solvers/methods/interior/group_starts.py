@@ -15,8 +15,6 @@ from ...numerics.arrays import (
 from .group_kernels import GroupKernels
 from .group_system import Iterate
 
-__all__ = ["Start", "starting_point", "warm_point"]
-
 # Choices of the start, by iteration counts on MNIST digits: the ridge added to a kernel of mean
 # diagonal one, the smallest multiplier relative to the mean one, the room left above the norms.
 RIDGE = 1.0

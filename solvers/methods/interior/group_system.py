@@ -24,8 +24,6 @@ from ...numerics.central_path import Lengths, PairSystem
 from ...numerics.threads import choose_threads
 from .group_kernels import GroupKernels
 
-__all__ = ["Direction", "GroupSystem", "Iterate", "Targets", "factorise"]
-
 # Gondzio's correctors pull products of pairs into a band around their target; a second one still
 # pays, a third did not shorten runs on MNIST digits.
 CORRECTORS = 2

@@ -18,8 +18,6 @@ from ...programs.kernel_program import KernelProgram, KernelSolution, certify_ke
 from ..sets.sparse_active import SparseKernel, exchange_multipliers
 from ..settings import Settings
 
-__all__ = ["solve_kernel"]
-
 ITERATIONS = 100
 # Added to the Newton matrix of unit diagonal: what a singular kernel needs to factorise. Steps
 # are corrected by exact residuals, so that it costs iterations and not accuracy.

@@ -30,8 +30,6 @@ from ...programs.images import Floats, Map, Room
 from ...programs.norm_program import NormProgram, NormSolution, conclude_norm
 from ..settings import Settings
 
-__all__ = ["solve_quadratic"]
-
 ITERATIONS = 100
 # Stop once so many iterations have not narrowed the bounds by a tenth.
 PATIENCE = 6

@@ -29,8 +29,6 @@ import numpy as np
 from ...numerics.arrays import NotPositiveDefinite, cholesky_lower, cholesky_solve, matmul
 from ..settings import Settings
 
-__all__ = ["active_set_multipliers"]
-
 # At most so many samples come in at once, and at most this share of those that are in: measured
 # on MNIST digits, 8 to 20 rounds instead of one for each of 20 to 270 support vectors.
 AT_ONCE, SHARE = 8, 0.3

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from ...numerics.arrays import Array, array_namespace, float_of
 
-__all__ = ["Exchanged", "SetSolution", "exchange"]
-
 # Multipliers below this share of the largest are rounding.
 ROUNDING = 1e-11
 # Exchanges of blocks that may fail to lower the number of wrong signs before single ones take over.

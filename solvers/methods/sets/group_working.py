@@ -15,8 +15,6 @@ from ..refinement import PrimalDual
 from ..settings import Settings
 from .working import Attempt
 
-__all__ = ["solve_on_group_set"]
-
 log = logging.getLogger(__name__)
 
 # The first set, the most groups that a round adds, and the gaps to which the rounds are solved,

@@ -16,8 +16,6 @@ from ...numerics.arrays import (
 from ...numerics.factor import Factor
 from .exchange import SetSolution, exchange
 
-__all__ = ["nonnegative_fit"]
-
 # Of a unit diagonal: what makes a singular block factorise. One refinement takes it out again
 # wherever the block determines the solution.
 RIDGE = 1e-13

@@ -22,8 +22,6 @@ from ..refinement import PrimalDual
 from ..settings import Settings
 from .exchange import Exchanged, SetSolution, exchange
 
-__all__ = ["SparseKernel", "SparseRows", "exchange_multipliers", "solve_sparse"]
-
 Floats = NDArray[np.float64]
 
 # Residual of a system, as a share of its right side, and the steps it may take.

@@ -15,8 +15,6 @@ from ..interior.group_starts import Start
 from ..refinement import PrimalDual
 from ..settings import Settings
 
-__all__ = ["Attempt", "solve_on_working_set"]
-
 log = logging.getLogger(__name__)
 
 Attempt = tuple[PrimalDual, Certificate, int]

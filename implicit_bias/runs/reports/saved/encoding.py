@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from ....gates.gating import Gating
 
-__all__ = ["Decoder", "Encoder", "NotSavable", "entry"]
-
 # The key of a mapping that stands for something else, with what that is.
 TAG = "#"
 # Of a torch module: all else that it begins with are hooks, which belong to a session.

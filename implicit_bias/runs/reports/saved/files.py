@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TypeGuard
 
-__all__ = ["INDEX", "REPORT", "RESULTS", "is_beside"]
-
 # Which run the folder holds, whether it is finished, and the files that it has written.
 INDEX = "run.json"
 RESULTS, REPORT = "results.json", "report.safetensors"

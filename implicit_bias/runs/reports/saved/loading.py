@@ -24,8 +24,6 @@ from .encoding import Decoder, entry
 from .files import INDEX, REPORT, RESULTS, is_beside
 from .saving import KIND, PLAIN
 
-__all__ = ["is_run", "load"]
-
 T = TypeVar("T")
 
 

@@ -13,8 +13,6 @@ from ..contents import Contents
 from ..finding import Finding
 from .encoding import Encoder, NotSavable
 
-__all__ = ["KIND", "PLAIN", "write_report"]
-
 KIND = Kind("Report", "Report.save", "run it again")
 # Of a finding, what is written as it is, and of what kind; panels and objects are dropped where no
 # file can hold them, and files are those that stand beside the report.

@@ -19,8 +19,6 @@ from ....training.trajectory import Trajectory
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["write_arrays", "write_frame", "write_path", "write_weights"]
-
 WEIGHTS = Kind("weights", "a run", "run it again")
 ARRAYS = Kind("arrays", "a run", "run it again")
 

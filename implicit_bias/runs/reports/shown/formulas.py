@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from html import escape
 
-__all__ = ["mathml"]
-
 TOKEN = re.compile(
     r"\s+|s\.t\.|\|\||\+-|>=|[A-Za-z]+(?:-[A-Za-z]+)+|[A-Za-z]+|\d+|.", flags=re.DOTALL
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...._support.extras import naming_extras
 from ...._support.files import write_atomically
-from ...._support.shown import html_table
+from ...._support.solve import html_table
 from ....quantities.formatting import DASH
 from ....quantities.said import Table
 from ....quantities.table import TABLE, lines, title_of
@@ -25,8 +25,6 @@ from .formulas import mathml
 if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.figure import Figure
-
-__all__ = ["render_cell", "render_html", "write_html"]
 
 LONGEST = 24  # letters of a cell that is never broken; longer ones are prose, or hashes
 # A number with an exponent and a sign, which browsers break behind the sign.

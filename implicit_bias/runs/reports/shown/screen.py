@@ -15,8 +15,6 @@ from ..contents import Contents
 from ..verdict import Verdict
 from .side_by_side import in_order
 
-__all__ = ["LINES", "WIDTH", "render_screen", "screen_table"]
-
 LINES, WIDTH = 24, 80
 # Rows of the table at most; those of a proof stand whether columns differ or not.
 ROWS = 10

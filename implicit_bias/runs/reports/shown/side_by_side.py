@@ -10,8 +10,6 @@ from ....quantities.said import Side, Table
 from ..finding import Finding
 from ..views import Views
 
-__all__ = ["in_order", "side_by_side"]
-
 NONE = "-"
 # What a run was asked for is in its heading; each part says what of it went to its own trainer.
 ASKED = "options"

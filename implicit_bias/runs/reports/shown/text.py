@@ -10,8 +10,6 @@ from ...._support.files import harmless
 from ....quantities.said import Table
 from ..contents import Contents
 
-__all__ = ["render_table", "render_text"]
-
 WIDTH = 100
 # Cells up to so many characters are not wrapped: numbers with their units, names, shares.
 SHORT = 16
