@@ -71,6 +71,7 @@ TAKEN: list[tuple[str, Any, list[Any]]] = [
     ("extended", KINDS.extended, [INF, -INF, 0]),
     ("any_number", KINDS.any_number, [NAN, INF, -1]),
     ("between", KINDS.between(-1, 2), [-1, 0.5, 2]),
+    ("fraction", KINDS.fraction, [0, 0.5, 1 - 1e-9]),
     ("one_of", KINDS.one_of(["a", "b"]), ["a", "b"]),
     ("series", KINDS.series, [[1.0, NAN], np.array([INF]), [True, False]]),
     ("on_host", KINDS.on_host, [[1.0, NAN], torch.ones(2, requires_grad=True)]),
@@ -132,6 +133,12 @@ REFUSED: list[tuple[str, Any, list[tuple[Any, type[Exception], str]]]] = [
         ("inf", TypeError, "`a` must be a number, got 'inf'"),
     ]),
     ("any_number", KINDS.any_number, [(None, TypeError, "`a` must be a number, got None")]),
+    ("fraction", KINDS.fraction, [
+        (1.0, ValueError, r"`a` must .*1"),
+        (-0.1, ValueError, r"`a` must .*-0.1"),
+        (NAN, ValueError, "`a` must be finite, got nan"),
+        ("0", TypeError, "`a` must be a number, got '0'"),
+    ]),
     ("between", KINDS.between(-1, 2), [
         (-1.001, ValueError, r"`a` must lie in \[-1, 2\], got -1.001"),
         (2.001, ValueError, r"`a` must lie in \[-1, 2\], got 2.001"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import os
 import re
@@ -32,6 +33,7 @@ class Import:
         return self.module == package or self.module.startswith(package + ".")
 
 
+@functools.cache
 def imports(path: Path) -> list[Import]:
     """Every import in a file of this repository, those in functions and `TYPE_CHECKING` marked."""
     package = path.relative_to(ROOT).with_suffix("").parts

@@ -208,7 +208,7 @@ T = torch.tensor
         (lambda: DGN(D, widths=(3,)).prepare([[1.0, np.nan, 0.0]]),
          ValueError, "NaN or infinite"),
         (lambda: DGN(D, widths=(3,)).prepare([[1.0, -0.1, 0.0]]),
-         ValueError, "finite and not negative"),
+         ValueError, "must not be negative"),
         (lambda: DGN.from_weights(np.ones((3, 2)), np.ones((1, 4))), ValueError, "shapes"),
         (lambda: DGN.from_weights(np.ones((3, 2))), ValueError, "shapes"),
         (lambda: DGN(2, widths=(200,) * 4).path_strengths(), ValueError, "1600000000 paths"),
