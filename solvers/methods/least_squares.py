@@ -126,7 +126,7 @@ def certify_fit(program: LeastSquaresProgram, V: Array, dual: Array) -> FitCerti
     Examples
     --------
     >>> import numpy as np
-    >>> from solvers import GatedDesign
+    >>> from solvers import GatedDesign, SampledLeastSquares
     >>> design = GatedDesign(np.array([[1.0], [2.0]]), np.ones((2, 1)), np.zeros(1, dtype=np.int64))
     >>> program = SampledLeastSquares(design, np.array([1.0, 2.0]))
     >>> certify_fit(program, np.ones((1, 1)), np.array([0.4, 0.8])).proves_optimality(1e-15)
@@ -181,7 +181,7 @@ def solve_least_squares(
     Of all c with c_1 + c_2 = 2 the shortest is (1, 1):
 
     >>> import numpy as np
-    >>> from solvers import GatedDesign
+    >>> from solvers import GatedDesign, SampledLeastSquares
     >>> design = GatedDesign(np.ones((1, 2)), np.ones((1, 1)), np.zeros(1, dtype=np.int64))
     >>> program = SampledLeastSquares(design, np.array([2.0]))
     >>> solve_least_squares(program).require().coefficients.round(9).tolist()

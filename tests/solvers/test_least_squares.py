@@ -8,13 +8,9 @@ import pytest
 import torch
 
 from solvers import NotCertified, Status
-from solvers.methods.least_squares import (
-    MomentLeastSquares,
-    SampledLeastSquares,
-    certify_fit,
-    solve_least_squares,
-)
+from solvers.methods.least_squares import certify_fit, solve_least_squares
 from solvers.programs.design import GatedDesign
+from solvers.programs.least_squares import MomentLeastSquares, SampledLeastSquares
 
 
 def sampled(X, Z, y) -> SampledLeastSquares:
