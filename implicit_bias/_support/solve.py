@@ -1,5 +1,8 @@
 """The one seam through which this package reaches the numerical one, with all its public names."""
 
+from collections.abc import Callable
+from typing import Any
+
 from .extras import naming_extras
 
 try:
@@ -17,14 +20,27 @@ except ImportError as error:
         path=error.path,
     ) from error
 
-# Solvers of cvxpy are an extra.
-_EXTRA = {"solve", "solve_nested", "solve_norm", "solve_one_vs_rest", "to_cvxpy"}
+# Each brings methods along that most runs never call: they are loaded when they are called.
+_WHEN_CALLED = {
+    "nonnegative_fit", "solve", "solve_fit_program", "solve_nested", "solve_norm",
+    "solve_one_vs_rest", "solver_of",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     """Load a name of the solvers."""
     if name not in solvers.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(solvers, name)
-    globals()[name] = found = naming_extras()(found) if name in _EXTRA else found
+    found = _when_called(name) if name in _WHEN_CALLED else getattr(solvers, name)
+    globals()[name] = found = naming_extras()(found) if name == "to_cvxpy" else found
     return found
+
+
+def _when_called(name: str) -> Callable[..., Any]:
+    """Return a function of the solvers that is loaded when it is called."""
+
+    @naming_extras()
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        return getattr(solvers, name)(*arguments, **keywords)
+
+    return call

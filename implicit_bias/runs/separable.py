@@ -11,7 +11,6 @@ from typing import Any
 from .._support.solve import MaxMarginProgram, NormName
 from ..limits.exact.multiclass import MarginLimit
 from .classes.joint import gated
-from .decay.decayed import decayed_run, decays
 from .parts import Induced, JointParts, Parts, joint_parts, n_outputs
 from .programs import StatedProgram, stated
 from .reports.finding import Finding
@@ -72,17 +71,39 @@ def run_separable(setup: Setup) -> Run[Any]:
         model = replace(setup.model, theorem=of.theorem, source=of.source, program=of.program)
         setup = replace(setup, model=model)
     samples = prepare(setup, gating=parts.gating)
-    if decays(setup.options):
-        return decayed_run(samples, parts)
+    if _decays(setup.options):
+        return _run_of("decay.decayed:decayed_run", samples, parts)
     if joint is not None:
         title = f"{joint.network_name} of {n_outputs(samples.train)} outputs beside {joint.name}"
         return _beside(gated(samples, joint), joint, title)
     if setup.options.classes == "all":
-        run: Run[Any] = resolve_name(f"{__package__}.classes.one_vs_rest:one_vs_rest_run")(
-            samples, parts
-        )
-        return run
+        return _run_of("classes.one_vs_rest:one_vs_rest_run", samples, parts)
     return _beside(samples, parts, parts.title)
+
+
+def _run_of(place: str, samples: SampleSetup, parts: Parts) -> Run[Any]:
+    """Return the run that a function of another module makes, which most runs do not need."""
+    run: Run[Any] = resolve_name(f"{__package__}.{place}")(samples, parts)
+    return run
+
+
+def _decays(options: Any) -> bool:
+    """Return whether options ask for weight decay.
+
+    Raises
+    ------
+    ValueError
+        If they ask for decoupled decay or the squared loss, and for no decay.
+    """
+    found = bool(getattr(options, "weight_decay", 0.0))
+    if not found and getattr(options, "decoupled", False):
+        raise ValueError("`decoupled` is a form of weight decay: give `--weight-decay`")
+    if not found and options.loss == "squared":
+        raise ValueError(
+            "`loss` 'squared' has a program with weight decay alone: give `--weight-decay`, or "
+            "take `diagonal` or `gdln`, whose limits are those of the squared loss"
+        )
+    return found
 
 
 def _beside(samples: SampleSetup, parts: Parts | JointParts, title: str) -> Run[SeparableSetup]:

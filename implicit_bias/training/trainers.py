@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pkgutil import resolve_name
 from types import MappingProxyType
+from typing import Any
 
 import torch
 
@@ -13,45 +15,60 @@ from ..networks.relu import DeepReLU
 from .catalogue import get_trainer
 from .network_stack import NetworkStack
 from .settings import TrainingSettings
-from .steppers.annealed_lbfgs import AnnealedLBFGS
-from .steppers.dual_acceleration import DualAcceleration
-from .steppers.gradient_descent import GradientDescent
-from .steppers.line_search import LineSearchDescent
-from .steppers.newton import Newton
-from .steppers.smoothed_relu import SmoothedReLU
-from .steppers.steepest_descent import AdamDescent, LionDescent, SteepestDescent
 from .steppers.stepper import Stepper
 
 HEAVY_BALL = 0.9
 Making = Callable[[NetworkStack, TrainingSettings, int], Stepper]
 
 
+def _of(place: str, chosen: Callable[[TrainingSettings, int], tuple[Any, ...]]) -> Making:
+    """Return what makes a stepper of a class, loaded when one is made, with what it is given."""
+
+    def make(stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> Stepper:
+        """Return a stepper at its start."""
+        cls = resolve_name(f"{__package__}.steppers.{place}")
+        stepper: Stepper = cls(stack, *chosen(settings, n_samples))
+        return stepper
+
+    return make
+
+
+_gradient = _of("gradient_descent:GradientDescent", lambda settings, n: (settings,))
+_steepest = _of(
+    "steepest_descent:SteepestDescent", lambda settings, n: (settings, settings.n_steps)
+)
+
+
+def _line_search(momentum: float | None = None) -> Making:
+    return _of(
+        "line_search:LineSearchDescent",
+        lambda settings, n: (settings.loss, settings.momentum if momentum is None else momentum),
+    )
+
+
 def _normalised(stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> Stepper:
-    if settings.automatic:
-        return LineSearchDescent(stack, settings.loss, settings.momentum)
-    return GradientDescent(stack, settings)
-
-
-def _of(method: type[AdamDescent | LionDescent | SteepestDescent]) -> Making:
-    return lambda stack, settings, n_samples: method(stack, settings, settings.n_steps)
+    make = _line_search() if settings.automatic else _gradient
+    return make(stack, settings, n_samples)
 
 
 STEPPERS: Mapping[str, Making] = MappingProxyType(
     {
-        "constant": lambda stack, settings, n: GradientDescent(stack, settings),
+        "constant": _gradient,
         "normalised": _normalised,
-        "momentum": lambda stack, settings, n: LineSearchDescent(stack, settings.loss, HEAVY_BALL),
-        "dual": lambda stack, settings, n: DualAcceleration(stack, settings.loss),
-        "annealed": lambda stack, settings, n_samples: AnnealedLBFGS(
-            stack, settings.loss, n_samples
+        "momentum": _line_search(HEAVY_BALL),
+        "dual": _of("dual_acceleration:DualAcceleration", lambda settings, n: (settings.loss,)),
+        "annealed": _of("annealed_lbfgs:AnnealedLBFGS", lambda settings, n: (settings.loss, n)),
+        "smoothed": _of(
+            "smoothed_relu:SmoothedReLU", lambda settings, n: (settings.loss, n, settings.n_steps)
         ),
-        "smoothed": lambda stack, settings, n_samples: SmoothedReLU(
-            stack, settings.loss, n_samples, settings.n_steps
+        **dict.fromkeys(("sign", "spectral", "coordinate", "signum", "muon"), _steepest),
+        "adam": _of(
+            "steepest_descent:AdamDescent", lambda settings, n: (settings, settings.n_steps)
         ),
-        **dict.fromkeys(("sign", "spectral", "coordinate", "signum", "muon"), _of(SteepestDescent)),
-        "adam": _of(AdamDescent),
-        "lion": _of(LionDescent),
-        "newton": lambda stack, settings, n: Newton(stack, settings.loss),
+        "lion": _of(
+            "steepest_descent:LionDescent", lambda settings, n: (settings, settings.n_steps)
+        ),
+        "newton": _of("newton:Newton", lambda settings, n: (settings.loss,)),
     }
 )
 

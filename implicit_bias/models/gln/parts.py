@@ -14,8 +14,6 @@ from ...limits.exact.architecture import Architecture
 from ...runs.parts import ClassNetwork, Parts, n_outputs
 from ...runs.setup import start
 from .formulation import SVMGLN
-from .l2 import SVML2
-from .shallow import ContextSVMs, context_columns
 
 if TYPE_CHECKING:
     from ...networks.copied import CopiedUnits
@@ -39,6 +37,8 @@ def gln(options: GLNOptions) -> Parts:
 
 def gln_l2(options: GLNOptions) -> Parts:
     """The GLN beside its predictors under the plain norm, which is no network's limit here."""
+    from .l2 import SVML2
+
     return Parts(
         SVML2(options.contexts),
         _deep(options),
@@ -51,6 +51,7 @@ def gln_l2(options: GLNOptions) -> Parts:
 
 def shallow_gln(options: GLNOptions) -> Parts:
     """One free predictor a global context."""
+    from .shallow import ContextSVMs, context_columns
 
     def network(sample: Sample, seed: int) -> ShallowGLN:
         """Return an untrained network for a training sample."""

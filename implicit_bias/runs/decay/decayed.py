@@ -30,25 +30,6 @@ if TYPE_CHECKING:
     from .decay_comparison import DecayComparison
 
 
-def decays(options: Any) -> bool:
-    """Return whether options ask for weight decay.
-
-    Raises
-    ------
-    ValueError
-        If they ask for decoupled decay or the squared loss, and for no decay.
-    """
-    found = bool(getattr(options, "weight_decay", 0.0))
-    if not found and getattr(options, "decoupled", False):
-        raise ValueError("`decoupled` is a form of weight decay: give `--weight-decay`")
-    if not found and options.loss == "squared":
-        raise ValueError(
-            "`loss` 'squared' has a program with weight decay alone: give `--weight-decay`, or "
-            "take `diagonal` or `gdln`, whose limits are those of the squared loss"
-        )
-    return found
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DecayedSetup(SampleSetup):
     """The setup of a run with weight decay.
