@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
@@ -16,12 +17,8 @@ from .._support.doors import door
 from .bundled import DEFAULT_POSITIVE, TABLES, bundled_table
 from .dataset import Dataset
 from .files.binary import with_binary_labels
-from .files.readers import read_table
 from .images import halves, load_digit_classes, load_idx_classes
 from .labelled import ClassDataset
-from .made.circle import circle_dataset
-from .made.orthants import orthosep_dataset
-from .made.quadrants import quadrant_dataset
 from .names import NAMES, is_file
 from .preprocessing import Preprocessing, check_no_contradiction
 from .splitting import split
@@ -116,11 +113,11 @@ def _read(choices: Loading) -> _Wanted:
 
 
 # Data drawn with labels, scale and bias of their own: default sizes, and the function that draws.
-DRAWN: Mapping[str, tuple[tuple[int, int], Callable[..., Dataset]]] = MappingProxyType(
+DRAWN: Mapping[str, tuple[tuple[int, int], str]] = MappingProxyType(
     {
-        "orthants": ((IMAGES, 2 * IMAGES), orthosep_dataset),
-        "circle": ((PLANE, 10 * PLANE), circle_dataset),
-        "quadrants": ((PLANE, 10 * PLANE), quadrant_dataset),
+        "orthants": ((IMAGES, 2 * IMAGES), f"{__package__}.made.orthants:orthosep_dataset"),
+        "circle": ((PLANE, 10 * PLANE), f"{__package__}.made.circle:circle_dataset"),
+        "quadrants": ((PLANE, 10 * PLANE), f"{__package__}.made.quadrants:quadrant_dataset"),
     }
 )
 IMAGE_SETS = ("digits", "mnist")
@@ -164,7 +161,7 @@ def load_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> Datas
         own = ("data_dir", "label", "positive", "standardize", "constant")
         wanted.refuse(name, own, "which is drawn with labels and scale of its own")
         sizes, draw = DRAWN[name]
-        dataset = draw(**wanted.sizes(*sizes))
+        dataset: Dataset = resolve_name(draw)(**wanted.sizes(*sizes))
     else:
         classes, rows = _classes(name, wanted)
         positive = DEFAULT_POSITIVE.get(name) if wanted.positive is None else wanted.positive
@@ -266,6 +263,8 @@ def _folder(name: str, wanted: _Wanted) -> Path | None:
 
 def _table(name: str, wanted: _Wanted) -> Table:
     if is_file(name):
+        from .files.readers import read_table
+
         return read_table(Path(name), wanted.label)
     if name not in TABLES:
         raise ValueError(

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from pkgutil import resolve_name
 
 from ..certificates.solution import Solution
 from ..numerics.arrays import is_sparse
 from ..programs.max_margin import MaxMarginProgram
 from ..programs.scaling import require_scales
-from .backends.cvxpy_margins import solve_cvxpy
-from .backends.highs import solve_highs
-from .interior_point import solve_interior_point
 from .settings import Settings, SolverName
 
 log = logging.getLogger(__name__)
 
 # A family takes the rest of the name after its colon: "cvxpy:CLARABEL" calls
 # `solve_cvxpy(program, settings, "CLARABEL")`.
-SOLVERS: dict[str, Callable[[MaxMarginProgram, Settings, str], Solution]] = {
-    "interior-point": lambda program, settings, _: solve_interior_point(program, settings),
-    "highs": lambda program, settings, _: solve_highs(program, settings),
-    "cvxpy": lambda program, settings, name: solve_cvxpy(program, settings, name or "CLARABEL"),
+SOLVERS = {
+    "interior-point": "interior_point:solve_interior_point",
+    "highs": "backends.highs:solve_highs",
+    "cvxpy": "backends.cvxpy_margins:solve_cvxpy",
 }
 
 
@@ -86,7 +83,9 @@ def solve(
             "`X.toarray()` to any other"
         )
     require_scales(program)
-    found = SOLVERS[family](program, settings or Settings(), name)
+    method = resolve_name(f"{__package__}.{SOLVERS[family]}")
+    of_family = (name or "CLARABEL",) if family == "cvxpy" else ()
+    found: Solution = method(program, settings or Settings(), *of_family)
     log.info(
         "%s: %s, gap %.2g, %d iterations, %.3g s",
         solver, found.status.name, found.certificate.gap, found.iterations, found.seconds,

@@ -22,10 +22,7 @@ from .held import (
     RegimeT,
 )
 from .saved.files import REPORT, RESULTS
-from .saved.saving import write_report
-from .shown.page import render_cell
 from .shown.screen import render_screen
-from .shown.text import render_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,6 +91,8 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
         width : int
             Columns of a line.
         """
+        from .shown.text import render_text
+
         return render_text(self, width)
 
     def __repr__(self) -> str:
@@ -104,6 +103,8 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
         )
 
     def _repr_html_(self) -> str:
+        from .shown.page import render_cell
+
         return render_cell(self)
 
     def plot(self) -> Figure | None:
@@ -129,6 +130,8 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
         OSError
             If one of them cannot be written; the message names it.
         """
+        from .saved.saving import write_report
+
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / RESULTS, (self.to_json() + "\n").encode())
