@@ -82,7 +82,6 @@ from .numerics.intake import refuse_masked as refuse_masked
 from .numerics.intake import undisguised as undisguised
 from .numerics.memory import require_memory as require_memory
 from .numerics.shapes import Axes as Axes
-from .numerics.shapes import require_axes as require_axes
 from .numerics.step_length import longest_step as longest_step
 from .programs.design import GatedDesign as GatedDesign
 from .programs.fits import FitProgram as FitProgram

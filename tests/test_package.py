@@ -196,8 +196,10 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                           "limits.predictors", "limits.result", "networks.relu",
                           "networks.recognition.relu")),
     ("limits/finite/*.py", (".", "_support.solve", "data.arrays", "limits.*")),
-    ("training/*.py", (".", "_support.solve", "networks.*", "training.*")),
-    ("training/steppers/*.py", (".", "_support.solve", "networks.*", "training.*")),
+    *(
+        (glob, ("_support.solve", "networks.*", "training.*"))
+        for glob in ("training/*.py", "training/steppers/*.py")
+    ),
     ("measures/fit/*.py", (".", "_support.solve", "networks.*", "training.*")),
     ("measures/equivalence/*.py", (".", "_support.solve", "limits.result",
                                    "networks.recognition.relu")),

@@ -118,9 +118,18 @@ def series(name: str, value: Any) -> Any:
     return _intake().real_array(name, value)
 
 
-def on_host(name: str, value: Any) -> Any:
-    """Return real numbers, whatever they came in, as an array of NumPy's, and refuse all else."""
-    return _intake().to_numpy(series(name, value))
+def of_numpy(check: Check) -> Check:
+    """Return the check of what is an array of NumPy's, whatever it came as."""
+    return lambda name, value: _intake().to_numpy(check(name, value))
+
+
+def _float64(check: Check) -> Check:
+    """Return the check of what is an array of NumPy's in float64, whatever it came as."""
+    return lambda name, value: of_numpy(check)(name, value).astype("f8", copy=False)
+
+
+on_host = of_numpy(series)
+"""Returns real numbers, whatever they came in, as an array of NumPy's, and refuses all else."""
 
 
 @dataclass(frozen=True)
@@ -221,16 +230,6 @@ def _sparse(name: str, value: Any) -> Any:
     return None if hasattr(value, "toarray") else _array(name, value)
 
 
-def _on_host(check: Check) -> Check:
-    """Return the check of what is an array of NumPy's, whatever it came as."""
-    return lambda name, value: _intake().to_numpy(check(name, value))
-
-
-def _float64(check: Check) -> Check:
-    """Return the check of what is an array of NumPy's in float64, whatever it came as."""
-    return lambda name, value: _intake().to_numpy(check(name, value)).astype("f8", copy=False)
-
-
 def _tensor(name: str, value: Any) -> None:
     if not is_a(value, "Tensor"):
         raise named_error(name, "a torch tensor", value)
@@ -305,7 +304,9 @@ def _mapping(of: Check) -> Check:
 
 
 def arrays(name: str, value: Any) -> Any:
-    """Return an array or a sequence of arrays, and refuse all else."""
+    """Return an array or a sequence of arrays, of which there may be none, and refuse all else."""
+    if isinstance(value, list | tuple) and not value:
+        return None
     if isinstance(value, list | tuple) and any(_has_rows(one) for one in value):
         return _made(value, [_array(f"{name}[{k}]", one) for k, one in enumerate(value)])
     return _array(name, value)
@@ -345,7 +346,7 @@ def _arrays(check: Check) -> dict[str, Check]:
     """Return the checks of names of arrays: of either kind, of NumPy's, and of those in float64."""
     return {
         **dict.fromkeys(("Array", "ArrayLike", "DenseArray", "Inputs"), check),
-        **dict.fromkeys(("NDArray", "ndarray"), _on_host(check)),
+        **dict.fromkeys(("NDArray", "ndarray"), of_numpy(check)),
         "Floats": _float64(check),
     }
 

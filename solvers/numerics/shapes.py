@@ -119,28 +119,3 @@ def _shown(axes: list[Size], sizes: Mapping[str, Any]) -> str:
     conditions = [*([f"{', '.join(of_one)} >= 1"] if of_one else []), *others]
     shown = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
     return f"{shown} with {' and '.join(conditions)}" if conditions else shown
-
-
-def require_axes(**arrays: tuple[Any, str]) -> dict[str, int]:
-    """Refuse arrays whose shapes do not fit each other, and return the lengths of their letters.
-
-    Parameters
-    ----------
-    **arrays : (array, str)
-        By their names in messages, each with the text of its `Axes`.
-
-    Raises
-    ------
-    ValueError
-        Naming the first array that does not fit those before it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> require_axes(X=(np.eye(2), "n D"), y=(np.ones(2), "n: one label per row of X"))
-    {'n': 2, 'D': 2}
-    """
-    sizes: dict[str, int] = {}
-    for name, (array, text) in arrays.items():
-        Axes(text).fit(name, tuple(array.shape), sizes)
-    return sizes

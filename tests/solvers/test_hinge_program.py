@@ -116,7 +116,7 @@ def test_any_multipliers_and_shares_bound_the_optimum_from_below() -> None:
             )
             for h in range(shape[1])
         ]
-        assert bound == pytest.approx(lam.sum() / np.linalg.norm(v, axis=1).max(), rel=1e-9)
+        assert bound == pytest.approx(lam.sum() / np.linalg.norm(v, axis=1).max(), rel=1e-10)
         best = max(best, bound)
     assert 0 < best <= optimum
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from solvers.numerics.shapes import Axes, require_axes
+from solvers.numerics.shapes import Axes
 
 FITTING = [
     ("n D", (3, 2), {}, {"n": 3, "D": 2}),
@@ -60,5 +59,7 @@ def test_another_shape_is_refused_in_words_and_makes_nothing_known(
 
 
 def test_of_several_arrays_the_first_that_does_not_fit_is_named() -> None:
+    sizes: dict[str, int] = {}
+    Axes("n D").fit("X", (3, 2), sizes)
     with pytest.raises(ValueError, match=r"`y` must have shape \(3,\), got \(2,\): one a row"):
-        require_axes(X=(np.ones((3, 2)), "n D"), y=(np.ones(2), "n: one a row"))
+        Axes("n: one a row").fit("y", (2,), sizes)

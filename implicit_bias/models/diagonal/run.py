@@ -52,18 +52,11 @@ class DiagonalSetup(Setup):
     Attributes
     ----------
     dataset : Dataset
-    targets : (n,) array
-        The part that features fit, whose slopes of the squared loss are those of all; labels on
-        the loss of margins.
-    misfit : float
-        The part of the targets that no coefficients fit, relative.
     start : pair of (m,) arrays
         Weights u and v that the network begins with.
     """
 
     dataset: Dataset
-    targets: Floats
-    misfit: float
     start: tuple[Floats, Floats]
 
     @property
@@ -79,7 +72,27 @@ class DiagonalSetup(Setup):
     @property
     def of_margins(self) -> bool:
         """True if the network is trained on the loss of margins."""
-        return _of_margins(self)
+        return bool(self.options.loss == "logistic")
+
+    @cached_property
+    def X(self) -> Floats:
+        """Inputs (n, D) of the training part in float64."""
+        return np.asarray(self.dataset.X_train, dtype=np.float64)
+
+    @cached_property
+    def targets(self) -> Floats:
+        """The part (n,) that features fit, whose slopes of the squared loss are those of all.
+
+        They are the labels on the loss of margins.
+        """
+        y = np.asarray(self.dataset.y_train, dtype=np.float64)
+        return y if self.of_margins else self.X @ np.linalg.lstsq(self.X, y, rcond=None)[0]
+
+    @property
+    def misfit(self) -> float:
+        """The part of the targets that no coefficients fit, relative."""
+        y = np.asarray(self.dataset.y_train, dtype=np.float64)
+        return float(np.linalg.norm(y - self.targets) / np.linalg.norm(y))
 
     @property
     def goal(self) -> float | None:
@@ -89,19 +102,19 @@ class DiagonalSetup(Setup):
     @cached_property
     def limit(self) -> DiagonalLimit:
         """The limit of the start, of its targets or of the margin that is the goal."""
-        X = np.asarray(self.dataset.X_train, dtype=np.float64)
-        return solve_diagonal(X, self.targets, *self.start, margin=self.goal, tol=self.options.tol)
+        return solve_diagonal(
+            self.X, self.targets, *self.start, margin=self.goal, tol=self.options.tol
+        )
 
     @cached_property
     def settings(self) -> TrainingSettings:
         """The settings of training, with rates by the curvature where none were chosen."""
         options, schedule = self.options, None
-        X = np.asarray(self.dataset.X_train, dtype=np.float64)
         if not options.learning_rate and self.trains:
             curvature, first = (
                 (_curvature_of_margins, 1.0) if self.of_margins else (_curvature, RATE)
             )
-            rate = first / curvature(X, self.limit, options.init_scale)
+            rate = first / curvature(self.X, self.limit, options.init_scale)
             grown = (min(GROWTH**phase, 1 / first) for phase in range(len(options.steps)))
             schedule = tuple((n, rate * by) for n, by in zip(options.steps, grown, strict=True))
         elif not self.trains:
@@ -119,18 +132,7 @@ def run_diagonal(setup: Setup) -> Run[DiagonalSetup]:
         If an option is out of range or the data are not there, before any long work.
     """
     dataset = cast(Dataset, setup.user_data.dataset or load_chosen(setup.options))
-    X, y = (np.asarray(one, dtype=np.float64) for one in (dataset.X_train, dataset.y_train))
-    targets, misfit = y, 0.0
-    if not _of_margins(setup):
-        targets = X @ np.linalg.lstsq(X, y, rcond=None)[0]
-        misfit = float(np.linalg.norm(y - targets) / np.linalg.norm(y))
-    whole = DiagonalSetup(
-        **setup.shared,
-        dataset=dataset,
-        targets=targets,
-        misfit=misfit,
-        start=_start(setup, dataset),
-    )
+    whole = DiagonalSetup(**setup.shared, dataset=dataset, start=_start(setup, dataset))
     heading = setup.heading(
         data_record(dataset),
         title="a diagonal network beside the limit of its start, from kernel to rich",
@@ -138,10 +140,6 @@ def run_diagonal(setup: Setup) -> Run[DiagonalSetup]:
         **(_OF_MARGINS if whole.of_margins else {}),
     )
     return Run(setup=whole, heading=heading, stages=STAGES, checks=lambda: whole.settings)
-
-
-def _of_margins(setup: Setup) -> bool:
-    return bool(setup.options.loss == "logistic")
 
 
 def _curvature(X: Floats, limit: DiagonalLimit, scale: float) -> float:

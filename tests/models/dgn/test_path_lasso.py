@@ -290,7 +290,7 @@ def test_a_saved_limit_comes_back_and_tensors_give_the_same(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("gates", "keywords", "message"),
     [
-        ([], {}, r"a list of arrays .*, got an array of shape \(0,\)"),
+        ([], {}, "an array .* a hidden layer, got none"),
         ([np.ones((3, 2))], {}, r"`gates` of layer 1 must have shape \(30, H\)"),
         ([np.ones((N, 2)), np.full((N, 2), np.nan)], {}, "`gates.1.` has entries that are NaN"),
         (np.ones((N, 5)), {"widths": [2, 2]}, "`widths` must be positive and sum up to the 5"),
