@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,8 +33,6 @@ from .runs.exits import (
     terminated_like_interrupted,
 )
 from .runs.progress import Progress, bar
-from .sweeps.commands import sweep
-from .sweeps.showing import show
 
 if TYPE_CHECKING:
     from .runs.programs import RunPrograms
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
 
 # Exit codes, as documented in the README.
 DONE, NOT_SEPARABLE, NOT_SOLVED, NOT_TRAINED = 0, 3, 4, 5
+COMMANDS = {"compare": "cli:compare", "show": "sweeps.showing:show",
+            "sweep": "sweeps.commands:sweep"}  # fmt: skip
 PAGES = (".html", ".htm")
 # What a picture and a page need beside the command line itself.
 DRAWN, PAGED = ("matplotlib",), ("matplotlib", "jinja2")
@@ -221,11 +222,22 @@ def _progress(quiet: bool) -> Iterator[Progress]:
             yield progress
 
 
-@click.group(context_settings={"max_content_width": 100})
+class _Commands(click.Group):
+    """Commands that are loaded when they are called, or listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return their names, in the order of the help."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command; None if there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = resolve_name(f"{__package__}.{COMMANDS[cmd_name]}")
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"max_content_width": 100})
 @click.version_option(__version__, prog_name="implicit-bias")
 def main() -> None:
     """Predictions of the implicit bias of gradient descent, certified and compared."""
-
-
-for command in (compare, sweep, show):
-    main.add_command(command)

@@ -118,17 +118,23 @@ def series(name: str, value: Any) -> Any:
     return _intake().real_array(name, value)
 
 
-def of_numpy(check: Check) -> Check:
+def _of_numpy(check: Check) -> Check:
     """Return the check of what is an array of NumPy's, whatever it came as."""
     return lambda name, value: _intake().to_numpy(check(name, value))
 
 
 def _float64(check: Check) -> Check:
     """Return the check of what is an array of NumPy's in float64, whatever it came as."""
-    return lambda name, value: of_numpy(check)(name, value).astype("f8", copy=False)
+    of_numpy = _of_numpy(check)
+
+    def floats(name: str, value: Any) -> Any:
+        array: Any = of_numpy(name, value)
+        return array.astype("f8", copy=False)
+
+    return floats
 
 
-on_host = of_numpy(series)
+on_host = _of_numpy(series)
 """Returns real numbers, whatever they came in, as an array of NumPy's, and refuses all else."""
 
 
@@ -346,7 +352,7 @@ def _arrays(check: Check) -> dict[str, Check]:
     """Return the checks of names of arrays: of either kind, of NumPy's, and of those in float64."""
     return {
         **dict.fromkeys(("Array", "ArrayLike", "DenseArray", "Inputs"), check),
-        **dict.fromkeys(("NDArray", "ndarray"), of_numpy(check)),
+        **dict.fromkeys(("NDArray", "ndarray"), _of_numpy(check)),
         "Floats": _float64(check),
     }
 

@@ -98,3 +98,11 @@ def checked_weights(sample_weight: Any, n_samples: int) -> Floats:
     if not np.any(weights):
         raise ValueError("`sample_weight` leaves no sample: every weight is zero")
     return weights
+
+
+def is_planar(X: ArrayLike) -> bool:
+    """Return whether inputs (n, D) lie in the plane: D = 2, or 3 with a constant last column."""
+    X = np.asarray(X)
+    return X.ndim == 2 and (
+        X.shape[1] == 2 or (X.shape[1] == 3 and len(X) > 0 and bool(np.all(X[:, 2] == X[0, 2])))
+    )

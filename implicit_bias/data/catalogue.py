@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from .._support.doors import door
 from .bundled import DEFAULT_POSITIVE, TABLES, bundled_table
 from .dataset import Dataset
-from .files.binary import with_binary_labels
 from .images import halves, load_digit_classes, load_idx_classes
 from .labelled import ClassDataset
 from .names import NAMES, is_file
@@ -165,8 +164,7 @@ def load_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> Datas
     else:
         classes, rows = _classes(name, wanted)
         positive = DEFAULT_POSITIVE.get(name) if wanted.positive is None else wanted.positive
-        by_halves = rows is None and positive is None
-        dataset = halves(classes) if by_halves else with_binary_labels(classes, positive)
+        dataset = _binary(classes, positive, by_halves=rows is None and positive is None)
         if rows is not None:
             check_no_contradiction(dataset.X_train, dataset.y_train, rows)
     _check_held_out(len(dataset.y_train), len(dataset.y_val))
@@ -273,6 +271,15 @@ def _table(name: str, wanted: _Wanted) -> Table:
         )
     wanted.refuse(name, ("label",), "whose labels are known")
     return bundled_table(name)
+
+
+def _binary(classes: ClassDataset, positive: Any, *, by_halves: bool) -> Dataset:
+    """Return the data with two labels: of digits by halves, or of the classes that are +1."""
+    if by_halves:
+        return halves(classes)
+    from .files.binary import with_binary_labels
+
+    return with_binary_labels(classes, positive)
 
 
 def _images(folder: Path | None, wanted: _Wanted) -> ClassDataset:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from .._support.doors import door
 from .arrays import Floats
 from .dataset import Dataset
-from .files.idx import find_idx, idx_pair, read_idx
 from .labelled import ClassDataset
 from .splitting import split
 
@@ -215,6 +214,8 @@ def load_idx_classes(
             f"`data_dir` (or `data`) must be a folder with IDX files, got {str(folder)!r}, which "
             "is not a folder: give the one that holds train-images-idx3-ubyte.gz and its labels"
         )
+    from .files.idx import find_idx, idx_pair, read_idx
+
     pair = idx_pair(folder)
     images = read_idx(find_idx(folder, f"{pair}-images-idx3-ubyte"), n_axes=3)
     labels = read_idx(find_idx(folder, f"{pair}-labels-idx1-ubyte"), n_axes=1)

@@ -13,7 +13,6 @@ from .._support.extras import naming_extras
 from .._support.pictures import draw
 from .._support.solve import to_numpy
 from ..data.sample import Sample
-from ..limits.exact.multiclass import MulticlassLimit
 from ..limits.limit import Limit
 from ..quantities.measured import Measured, derived, part, quantity
 from .distances import Distances
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import torch
     from matplotlib.axes import Axes
+
+    from ..limits.exact.multiclass import MulticlassLimit
 
 # Non-negative least squares leaves multipliers of the size of rounding where zeros belong; those
 # below this share of the largest are taken for such.

@@ -13,7 +13,6 @@ from .._support.doors import door
 from .._support.solve import to_numpy
 from .._support.words import MarginLoss
 from ..data.sample import Sample
-from ..gates.changes import gate_changes
 from ..networks.adapted import with_gates
 from ..networks.losses.margins import loss_margins
 from ..networks.losses.objectives import get_logarithm, log_mean_loss
@@ -274,6 +273,8 @@ class Distances:
     def _gates(self, network: torch.nn.Module, train: GatedData) -> Values:
         if not isinstance(network, HasGates):
             return {}
+        from ..gates.changes import gate_changes
+
         now = to_numpy(network.gates(train.X))
         first = self._first.setdefault("gates", now)
         last = now if self._last_gates is None else self._last_gates

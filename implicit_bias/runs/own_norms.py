@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._support.solve import Certificate
-from ..limits.exact.multiclass import MarginLimit
 from ..limits.exact.optimiser_norms import InducedNorm, coefficient_program, solve_in_norm
 from ..measures.own_norm import OwnNorm
 from ..quantities.said import Table
@@ -21,6 +20,7 @@ from .setup import SampleSetup
 if TYPE_CHECKING:
     import torch
 
+    from ..limits.exact.multiclass import MarginLimit
     from ..measures.kkt import KKTDistance
     from ..training.trajectory import Trajectory
 

@@ -16,9 +16,6 @@ from .._support.solve import (
 )
 from ..data.sample import Sample
 from ..limits.exact.architecture import Architecture
-from ..limits.exact.class_norms import InducedOfClasses
-from ..limits.exact.joint_margin import JointMargin
-from ..limits.exact.multiclass import MulticlassLimit, solve_multiclass_svm
 from ..limits.exact.normed import NormedFormulation
 from ..limits.formulation import Formulation, Solving, solve_program
 from ..limits.limit import Limit
@@ -26,6 +23,10 @@ from ..training.catalogue import get_trainer
 
 if TYPE_CHECKING:
     import torch
+
+    from ..limits.exact.class_norms import InducedOfClasses
+    from ..limits.exact.joint_margin import JointMargin
+    from ..limits.exact.multiclass import MulticlassLimit
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,8 @@ class JointParts:
         solving: Solving = {"tol": tol}
         if solver != "interior-point":
             solving["solver"] = solver
+        from ..limits.exact.multiclass import solve_multiclass_svm
+
         return solve_multiclass_svm(
             sample.X, sample.y.argmax(axis=1), sample.gates,
             norm=norm or self.main.norm, n_classes=sample.y.shape[1], n_contexts=self.n_contexts,

@@ -6,11 +6,12 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..limits.program_text import ProgramText, describe_program
 from .model import Model
 
 if TYPE_CHECKING:
     import cvxpy
+
+    from ..limits.program_text import ProgramText
 
 WIDTH = 100
 NONE = "no convex program is solved: the limit has the closed form above"
@@ -82,6 +83,8 @@ class RunPrograms:
 
 def stated(name: str, problem: cvxpy.Problem, note: str = "") -> StatedProgram:
     """Describe a problem as text; the problem, with its copy of the data, is not kept."""
+    from ..limits.program_text import describe_program
+
     return StatedProgram(name, describe_program(problem), note)
 
 

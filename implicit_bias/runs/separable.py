@@ -6,17 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._support.solve import MaxMarginProgram, NormName
-from ..limits.exact.multiclass import MarginLimit
-from .classes.joint import gated
 from .parts import Induced, JointParts, Parts, joint_parts, n_outputs
-from .programs import StatedProgram, stated
 from .reports.finding import Finding
 from .reports.findings import gating_file, solved, usable
 from .setup import SampleSetup, Setup, data_record, prepare
 from .stages import Found, Run, Stage, later
+
+if TYPE_CHECKING:
+    from ..limits.exact.multiclass import MarginLimit
+    from .programs import StatedProgram
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -75,6 +76,8 @@ def run_separable(setup: Setup) -> Run[Any]:
         return _run_of("decay.decayed:decayed_run", samples, parts)
     if joint is not None:
         title = f"{joint.network_name} of {n_outputs(samples.train)} outputs beside {joint.name}"
+        from .classes.joint import gated
+
         return _beside(gated(samples, joint), joint, title)
     if setup.options.classes == "all":
         return _run_of("classes.one_vs_rest:one_vs_rest_run", samples, parts)
@@ -127,6 +130,8 @@ def _predict(setup: SeparableSetup, found: Found) -> Iterator[Finding]:
 
 def _state(setup: SeparableSetup) -> Iterator[StatedProgram]:
     """State the program of the limit, and that of every other norm that a trainer induces."""
+    from .programs import stated
+
     parts, train = setup.parts, setup.train
     by_norm: dict[NormName | None, Induced] = {None: Induced(parts.name, None, exact=True)}
     trainers: dict[NormName | None, list[str]] = {None: []}

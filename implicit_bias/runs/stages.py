@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from .gathering import gather
-from .programs import RunPrograms, StatedProgram
 from .reports.finding import Finding
 from .reports.heading import Heading
 from .reports.report import Report
 from .setup import Setup
+
+if TYPE_CHECKING:
+    from .programs import RunPrograms, StatedProgram
 
 S = TypeVar("S", bound=Setup)
 S_contra = TypeVar("S_contra", bound=Setup, contravariant=True)
@@ -122,6 +124,8 @@ def _find(run: Run[S]) -> Iterator[Finding]:
 
 def state_programs(run: Run[Any]) -> RunPrograms:
     """State the programs of all stages: nothing is solved, nothing trained."""
+    from .programs import RunPrograms
+
     programs = tuple(
         program for stage in run.stages if stage.states for program in stage.states(run.setup)
     )

@@ -12,7 +12,7 @@ from ..quantities.formatting import DASH, number
 from ..quantities.said import Table, Writer
 from ..training.trajectory import Trajectory
 from ..training.trajectory_recorder import Observer
-from .decay.fit import STATE, fit
+from .fit import STATE, fit
 from .reports.finding import Finding
 from .reports.saved.writers import write_frame, write_weights
 from .setup import SampleSetup

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._support.words import WeightNorm
-from ..limits.exact.multiclass import MarginLimit
+from ..data.arrays import is_planar
 from ..limits.limit import Limit
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
@@ -16,16 +16,11 @@ from ..measures.own_norm import OwnNorm
 from ..networks.losses.margins import n_margins
 from ..options.resolve import SCHEDULE
 from ..quantities.table import TABLE
-from ..training.network_snapshots import NetworkSnapshots
 from ..training.trainers import check_trainer
 from ..training.trajectory import Trajectory
-from .classes.joint import joint_labels
 from .classes.label_agreement import AgreementAhead, agreement_ahead
-from .decay.fit import STATE, fit
-from .drawing.figures import Row
-from .drawing.map_rows import gating_lines, map_row, plane_snapshots
-from .drawing.runs import PREDICTED, run_panels
-from .drawing.trainers import label_trainer, trainer_panels
+from .drawing.figures import PREDICTED, Panels
+from .fit import STATE, fit
 from .own_norms import norms_finding, own_norms
 from .parts import JointParts, Parts, n_outputs
 from .prospects import FOLLOWS, farther_in_words, prospects
@@ -40,6 +35,9 @@ from .unit_changes import slow_units_finding
 
 if TYPE_CHECKING:
     import torch
+
+    from ..limits.exact.multiclass import MarginLimit
+    from ..training.network_snapshots import NetworkSnapshots
 
 # The KKT fit of more relative margins than this is left out of a run: it takes minutes where most
 # of them have multipliers.
@@ -125,8 +123,8 @@ def _together(
     if len(of_each) == 1 or whole.key != "network":
         return whole
     runs = {trainer: one.views.objects["trajectory"] for trainer, one in of_each.items()}
-    panels = trainer_panels(runs, limit, _predicted(setup, limit), name=_known_as(parts))
-    return whole.but(panels=tuple(panels))
+    predicted = _predicted(setup, limit), _known_as(parts)
+    return whole.but(panels=(Panels("trainers:trainer_panels", (runs, limit, *predicted)),))
 
 
 def _train_and_compare(
@@ -143,19 +141,16 @@ def _train_and_compare(
     setup.progress.stage(f"training a {parts.network_name}{by} for {setup.settings.n_steps} steps")
     classes = n_outputs(setup.train) > 1
     snapshots = None
-    if not classes:  # whose maps are of the sign of one score
+    if not classes and is_planar(setup.train.X):  # maps are of the sign of one score
+        from .drawing.map_rows import plane_snapshots
+
         snapshots = plane_snapshots(network, setup.train.X, setup.settings.n_steps)
     # The KKT fit of n (K - 1) relative margins costs more than a step: at the end alone.
     trajectory = _train(one, limit, snapshots, own, kkt=euclidean and not classes)
-    panels = run_panels(trajectory, limit, _predicted(setup, limit), name=_known_as(parts))
-    yield _asked(
-        one,
-        Finding(
-            "network",
-            {"network": Trained(network, trajectory, among=one.among)},
-            panels=tuple(panels),
-        ),
-    )
+    predicted = _predicted(setup, limit), _known_as(parts)
+    panels = Panels("runs:run_panels", (trajectory, limit, *predicted))
+    trained = Trained(network, trajectory, among=one.among)
+    yield _asked(one, Finding("network", {"network": trained}, panels=(panels,)))
     if own is not None:  # at hand already, should what follows be interrupted
         yield norms_finding(one.trainer, norms, network, trajectory, None)
     setup.progress.stage("comparing")
@@ -177,6 +172,8 @@ def _train_and_compare(
     yield Finding("verdict", evidence=(known,))
     own_limit = limit if isinstance(limit, Limit) and euclidean and not parts.control else None
     if classes:
+        from .classes.joint import joint_labels
+
         yield joint_labels(setup, limit, network)
     elif euclidean:
         yield _slow_units(one, own_limit, trajectory, kkt)
@@ -289,14 +286,7 @@ def _slow_units(one: TrainerRun, limit: Limit | None, trajectory: Trajectory, kk
     if one.among and not one.descends:
         return Finding.said("slow units", record={"unit_growth": None})
     run = (trajectory, one.setup.settings)
-    found = slow_units_finding(one.network, one.setup.train, limit, run, kkt)
-    if not one.among:
-        return found
-    panels = (
-        panel if isinstance(panel, Row) else label_trainer(one.among, panel)
-        for panel in found.views.panels
-    )
-    return found.but(panels=tuple(panels))
+    return slow_units_finding(one.network, one.setup.train, limit, run, kkt, among=one.among)
 
 
 def _ahead(one: TrainerRun, limit: Limit | None, trajectory: Trajectory) -> AgreementAhead | None:
@@ -307,6 +297,8 @@ def _ahead(one: TrainerRun, limit: Limit | None, trajectory: Trajectory) -> Agre
 
 def _maps(one: TrainerRun, limit: Limit, name: str, snapshots: NetworkSnapshots) -> Finding:
     """Return the maps of limit and network at times of its training, on the plane."""
+    from .drawing.map_rows import gating_lines, map_row
+
     setup = one.setup
     lines = gating_lines(setup.gating, setup.train.X)
     title = f"limit beside {one.among}: {name}" if one.among else f"limit: {name}"

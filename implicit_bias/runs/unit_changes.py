@@ -19,11 +19,12 @@ from ..quantities.formatting import power_of_ten, rounded, share
 from ..quantities.said import Table
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
-from .drawing.unit_growth import plot_unit_growth
 from .reports.finding import Finding
 
 if TYPE_CHECKING:
     import torch
+
+    from .drawing.figures import Panel
 
 TITLE = "units whose share of the norm descent has yet to change"
 COLUMNS = ("unit", "predicted to first order", "steps that takes, by trainer")
@@ -43,6 +44,8 @@ def slow_units_finding(
     limit: Limit | None,
     run: tuple[Trajectory, TrainingSettings],
     kkt: KKTDistance | None,
+    *,
+    among: str = "",
 ) -> Finding:
     """Predict from dual norms which units change; empty without dual norms or separation.
 
@@ -56,6 +59,8 @@ def slow_units_finding(
         The training of the network, by which its own clock is measured.
     kkt : KKTDistance or None
         `kkt_distance` of the network on `train`; None if it does not separate.
+    among : str
+        Name of the trainer where the run has several.
     """
     trajectory, settings = run
     several = isinstance(network, Homogeneous) and isinstance(network, HasDualNorms)
@@ -67,8 +72,16 @@ def slow_units_finding(
     if growth.changes:
         clocks = [*_clocks(trajectory, settings), *_paces(network, train, settings.trainer)]
         growth = unit_growth(network, *train, limit=limit, clocks=clocks, kkt=kkt)
-    panels = (partial(plot_unit_growth, trajectory, growth),) if growth.changes else ()
-    return growth_finding(growth).but(panels=panels)
+    found = growth_finding(growth)
+    return found.but(panels=(_panel(trajectory, growth, among),)) if growth.changes else found
+
+
+def _panel(trajectory: Trajectory, growth: UnitGrowth, among: str) -> Panel:
+    from .drawing.trainers import label_trainer
+    from .drawing.unit_growth import plot_unit_growth
+
+    panel = partial(plot_unit_growth, trajectory, growth)
+    return label_trainer(among, panel) if among else panel
 
 
 def growth_finding(growth: UnitGrowth) -> Finding:

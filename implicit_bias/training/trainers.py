@@ -11,7 +11,6 @@ import torch
 
 from ..networks.adapted import plain
 from ..networks.protocols import Homogeneous
-from ..networks.relu import DeepReLU
 from .catalogue import get_trainer
 from .network_stack import NetworkStack
 from .settings import TrainingSettings
@@ -87,7 +86,7 @@ def make_stepper(stack: NetworkStack, settings: TrainingSettings, n_samples: int
 
 def check_trainer(name: str, network: torch.nn.Module) -> None:
     """Check that a trainer can train a network; raises ValueError if it cannot."""
-    if get_trainer(name).kinks and not isinstance(plain(network), DeepReLU):
+    if get_trainer(name).kinks and not _is_deep_relu(plain(network)):
         raise ValueError(
             f"the trainer {name!r} rounds the kinks of ReLU networks, networks.ReLU and "
             f"networks.DeepReLU, and got {type(plain(network)).__name__}: use 'annealed'"
@@ -108,3 +107,9 @@ def check_trainer(name: str, network: torch.nn.Module) -> None:
     raise ValueError(
         f"the trainer {name!r} needs a network that is {need}, and {kind} is not: use {other}"
     )
+
+
+def _is_deep_relu(network: torch.nn.Module) -> bool:
+    from ..networks.relu import DeepReLU
+
+    return isinstance(network, DeepReLU)

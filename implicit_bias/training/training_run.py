@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +16,20 @@ from torch import Tensor
 
 from ..networks.losses.margins import n_margins
 from ..networks.placed_data import GatedData
+from ..networks.threads import torch_threads
 from .batches import Batches
 from .network_stack import NetworkStack, Rate
 from .run_file import RunFile, RunState
 from .settings import TrainingSettings
-from .threads import limited_threads, threads_for
 from .trainers import make_stepper
 from .trajectory import Trajectory
 from .trajectory_recorder import Observer, TrajectoryRecorder
 
 log = logging.getLogger(__name__)
+
+# Multiplications of a forward pass below which a second thread gains nothing worth having, and
+# loses much on a machine with other work: threads that wait for one another spin meanwhile.
+SMALL_STEP = 3e7
 
 Callback = Callable[[int, int, float], None]
 Samples = tuple[GatedData, GatedData | None]  # training samples, and held-out ones
@@ -127,7 +132,7 @@ class TrainingRun:
         """
         self._callback, self._check, self._file = callback, check, file
         self._start = self._saved_at = time.perf_counter()
-        with limited_threads(self._stack, self._batches.size):
+        with _limited_threads(self._stack, self._batches.size):
             self._descend(schedule)
             self._stepper.settle()
         self._stack.write_back()
@@ -245,7 +250,7 @@ def _made_by(stack: NetworkStack, n_samples: int) -> dict[str, str]:
     return {
         "torch": torch.__version__,
         "numpy": np.__version__,
-        "threads": str(threads_for(stack, n_samples)),
+        "threads": str(_threads_for(stack, n_samples)),
         "device": stack.weights[0].device.type,
         "processor": torch.backends.cpu.get_cpu_capability(),
     }
@@ -262,3 +267,15 @@ def _divergence(loss: float, step: int, rate: Rate, b: int, last_step: int) -> s
         f"training diverged: the loss is {shown:g} at step {step} ({given}{since}): use a smaller "
         "learning rate or smaller initial weights"
     )
+
+
+def _threads_for(stack: NetworkStack, n_samples: int) -> int:
+    """Return the threads of torch for steps of `n_samples`: one on the CPU where they are small."""
+    work = n_samples * sum(w.numel() for w in stack.weights)
+    small = stack.weights[0].device.type == "cpu" and work <= SMALL_STEP
+    return 1 if small else torch.get_num_threads()
+
+
+def _limited_threads(stack: NetworkStack, n_samples: int) -> AbstractContextManager[None]:
+    """Return a context with no more threads of torch than `_threads_for` steps of `n_samples`."""
+    return torch_threads(_threads_for(stack, n_samples))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,11 +29,10 @@ from .interior.game import play
 from .interior.group_kernels import GroupKernels, group_kernels
 from .interior.group_starts import Start
 from .refinement import PrimalDual, balance_support, cancel_blocks
-from .sets.active import active_set_multipliers
-from .sets.group_working import solve_on_group_set
-from .sets.sparse_active import solve_sparse
-from .sets.working import Attempt, solve_on_working_set
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .sets.working import Attempt
 
 # Square matrices that live at the same time: Gram matrix, Newton matrix, its factor.
 MATRICES = 3
@@ -72,6 +72,8 @@ def solve_interior_point(
         if program.n_groups < settings.group_set_from:
             answer, certificate, iterations = _solve_groups(program, settings, kernels, guess)
         else:
+            from .sets.group_working import solve_on_group_set
+
             answer, certificate, iterations = solve_on_group_set(program, settings, _solve_groups)
     return conclude(
         program,
@@ -92,12 +94,18 @@ def _solve_groups(
     guess: PrimalDual | None = None,
 ) -> Attempt:
     """Solve with every group of `program`, on all samples or on a working set of them."""
-    sparse = is_sparse(program.design.X)
-    found = (solve_sparse if sparse else solve_few_dimensions)(program, settings)
+    if is_sparse(program.design.X):
+        from .sets.sparse_active import solve_sparse
+
+        found = solve_sparse(program, settings)
+    else:
+        found = solve_few_dimensions(program, settings)
     if found is not None:
         return found
     if program.n_samples < settings.working_set_from:
         return _solve_all(program, settings, None, None, kernels)
+    from .sets.working import solve_on_working_set
+
     return solve_on_working_set(program, settings, _solve_all, guess)
 
 
@@ -179,6 +187,8 @@ def _active_set(
     kernels: GroupKernels, settings: Settings, known: np.ndarray | None
 ) -> tuple[np.ndarray | None, int]:
     """Multipliers of one group by their active set, or None, and its rounds."""
+    from .sets.active import active_set_multipliers
+
     Q = mirror_lower(kernels.weighted(np.ones(1)))
     rank = int(kernels.signed.shape[1] * kernels.factor.shape[1])
     return active_set_multipliers(Q, settings, rank=rank, start=known)

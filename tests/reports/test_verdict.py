@@ -150,7 +150,7 @@ def test_a_trainer_that_diverges_leaves_the_verdict_on_the_one_before_it(monkeyp
             raise FloatingPointError("the loss is inf at step 7")
         return train(*arguments, settings=settings, **further)
 
-    monkeypatch.setattr("implicit_bias.runs.decay.fit.train", fails_second)
+    monkeypatch.setattr("implicit_bias.runs.fit.train", fails_second)
     report = ib.run("linear", n_train=40, trainer=("dual", "constant"), steps=100)
     assert [one.word for one in report.verdicts] == ["NOT THERE YET", "DIVERGED"]
     assert "the loss is inf at step 7" in report.verdicts[1].sentence

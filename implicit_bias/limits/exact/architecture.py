@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from .class_norms import INDUCED_OF_CLASSES, MORE_LAYERS, OF_CONTEXTS, InducedOfClasses
 from .optimiser_norms import INDUCED, Form, InducedNorm, LayerNorms
+
+if TYPE_CHECKING:
+    from .class_norms import InducedOfClasses
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Architecture:
         n_classes : int, optional
             K: through a layer of less than K - 1 units the program is a bound alone.
         """
+        from .class_norms import INDUCED_OF_CLASSES, MORE_LAYERS, OF_CONTEXTS
+
         found = INDUCED_OF_CLASSES[self.form].get(norms)
         if found is None:
             return None

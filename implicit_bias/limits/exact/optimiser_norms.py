@@ -16,15 +16,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._support.solve import GatedRows, MaxMarginProgram, Norm, NormName, NormProgram, NormSolution
+from ..._support.solve import GatedRows, MaxMarginProgram, Norm, NormName
 from ..._support.solve import solve_norm as solve_norm_program
 from ..._support.words import WeightNorm
 from ...quantities.papers import LIPPL_B8
+
+if TYPE_CHECKING:
+    from ..._support.solve import NormProgram, NormSolution
 
 Array = NDArray[np.float64]
 LayerNorms = tuple[WeightNorm, WeightNorm]

@@ -16,7 +16,7 @@ from ...limits.kernels.regression import KernelLeastSquares, KernelRegression, k
 from ...limits.kernels.tangent import empirical_ntk
 from ...networks.linearised import ScaledNetwork
 from ...quantities.said import Side
-from ...runs.decay.fit import fit
+from ...runs.fit import fit
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
 from ...runs.reports.saved.writers import write_arrays, write_frame, write_weights

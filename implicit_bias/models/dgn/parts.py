@@ -18,7 +18,7 @@ from ...networks.gated.deep_gln import DeepGLN
 from ...networks.gated.dgn import DGN
 from ...networks.relu import DeepReLU
 from ...options.fields import flag
-from ...runs.decay.fit import fit
+from ...runs.fit import fit
 from ...runs.setup import SampleSetup, start
 from ...runs.user_data import USERS_OWN, UserData, gates_of
 from .model import DGNOptions

@@ -13,7 +13,7 @@ import torch
 from ...limits.finite.diagonal import DiagonalLimit, solve_diagonal
 from ...networks.diagonal_linear import DiagonalLinear
 from ...quantities.assumptions import Assumption
-from ...runs.decay.fit import fit
+from ...runs.fit import fit
 from ...runs.reports.finding import Finding
 from ...runs.reports.trained import Trained, divergence
 from ...runs.reports.verdict import WITHIN, Evidence

@@ -10,7 +10,7 @@ import torch
 from ...networks.deep_linear import DeepLinear
 from ...networks.student import LinearStudent
 from ...quantities.said import Side, Table
-from ...runs.decay.fit import fit
+from ...runs.fit import fit
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import TOGETHER
 from ...runs.reports.saved.writers import write_path

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._support.solve import to_numpy
-from ...data.arrays import Floats
+from ...data.arrays import Floats, is_planar
 from ...data.sample import Sample
 from ...gates.layered import LinearGates
 from ...limits.kernels.overlap import path_overlap
-from ...runs.drawing.decision_maps import DecisionMap, is_planar, plot_decision_maps
+from ...runs.drawing.decision_maps import DecisionMap, plot_decision_maps
 from ...runs.drawing.figures import Row, legend_above
 from ...runs.drawing.map_rows import plane_lines
 from ...runs.drawing.palette import BLUE, GREEN, NEGATIVE, POSITIVE, SERIES

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._support.solve import Status, to_numpy
-from ...data.arrays import Floats
+from ...data.arrays import Floats, is_planar
 from ...data.sample import Sample
 from ...gates.layered import LinearGates
 from ...limits.exact.frelu import SVMFReLU
@@ -28,9 +28,8 @@ from ...networks.gated.dlgn import DLGN
 from ...quantities.formatting import DASH
 from ...quantities.premises import MARGINS
 from ...quantities.said import Side, Table
-from ...runs.decay.fit import fit
-from ...runs.drawing.decision_maps import is_planar
 from ...runs.drawing.runs import run_panels
+from ...runs.fit import fit
 from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
 from ...runs.reports.bounds import (

@@ -10,8 +10,8 @@ import torch
 
 from ...networks.relu_mean import ReLUMean
 from ...quantities.said import Side
-from ...runs.decay.fit import fit
 from ...runs.drawing.figures import Row
+from ...runs.fit import fit
 from ...runs.reports.finding import Finding
 from ...runs.reports.saved.writers import write_path
 from ...runs.reports.verdict import Evidence

@@ -14,7 +14,7 @@ from ..._support.solve import worst_status
 from ...data.arrays import Floats
 from ...limits.exact.joint_margin import JointMargin
 from ...networks.exits import ExitNetwork
-from ...runs.decay.fit import fit
+from ...runs.fit import fit
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
 from ...runs.reports.saved.writers import write_arrays

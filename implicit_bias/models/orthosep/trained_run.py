@@ -23,10 +23,10 @@ from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number
 from ...quantities.said import Table
 from ...quantities.table import TABLE
-from ...runs.decay.fit import fit
 from ...runs.drawing.figures import Row
 from ...runs.drawing.folds import fold_row
 from ...runs.drawing.runs import run_panels
+from ...runs.fit import fit
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import compared, evidence
 from ...runs.reports.trained import Trained

@@ -28,8 +28,8 @@ from ...quantities.papers import LIPPL
 from ...quantities.premises import SEPARATES
 from ...quantities.said import Table
 from ...quantities.table import MEASURED, lines
-from ...runs.decay.fit import fit
 from ...runs.drawing.map_rows import plane_snapshots
+from ...runs.fit import fit
 from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
 from ...runs.reports.finding import Finding

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..._support.solve import to_numpy
 from ...data.labelled import ClassDataset
-from ...limits.exact.multiclass import MarginLimit
 from ...quantities.said import Table
 from ..parts import JointParts
 from ..reports.finding import Finding
@@ -17,6 +16,8 @@ from ..setup import SampleSetup
 
 if TYPE_CHECKING:
     import torch
+
+    from ...limits.exact.multiclass import MarginLimit
 
 
 def gated(setup: SampleSetup, parts: JointParts) -> SampleSetup:

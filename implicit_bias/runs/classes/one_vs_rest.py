@@ -26,7 +26,7 @@ from ...measures.kkt import kkt_distance
 from ...measures.labels import MulticlassComparison, compare_argmax
 from ...measures.scalars import scores
 from ...training.trainers import check_trainer
-from ..decay.fit import fit
+from ..fit import fit
 from ..parts import Parts
 from ..programs import StatedProgram, stated
 from ..reports.class_findings import OfClass, Progressed, class_finding

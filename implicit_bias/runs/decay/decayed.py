@@ -119,8 +119,8 @@ def _predict(setup: DecayedSetup, found: Found) -> Iterator[Finding]:
 
 def _train(setup: DecayedSetup, found: Found) -> Iterator[Finding]:
     """Train the network, and compare it with its limit and with that without decay."""
+    from ..fit import fit
     from .decay_comparison import DecayObserver, compare_decayed
-    from .fit import fit
 
     limit, network, options = found["limit"], setup.network, setup.options
     setup.progress.stage(f"solving {setup.parts.formulation.name}, the limit without decay")

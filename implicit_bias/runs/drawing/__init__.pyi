@@ -1,11 +1,11 @@
 """Names of `implicit_bias.runs.drawing`, with the modules that they are loaded from."""
 
+from ...data.arrays import is_planar as is_planar
 from .classes import class_row as class_row
 from .classes import plot_class_ratios as plot_class_ratios
 from .classes import plot_label_confusion as plot_label_confusion
 from .classes import plot_pair_margins as plot_pair_margins
 from .decision_maps import DecisionMap as DecisionMap
-from .decision_maps import is_planar as is_planar
 from .decision_maps import plot_decision_map as plot_decision_map
 from .decision_maps import plot_decision_maps as plot_decision_maps
 from .figures import Row as Row

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.solve import require_positive, require_shape, to_numpy
-from ...data.arrays import ONE_LABEL
+from ...data.arrays import ONE_LABEL, is_planar
 from .figures import legend_below
 from .palette import NEGATIVE, POSITIVE
 
@@ -48,14 +48,6 @@ class DecisionMap:
 
     def __post_init__(self) -> None:
         require_positive("norm", self.norm)
-
-
-def is_planar(X: ArrayLike) -> bool:
-    """Return whether inputs (n, D) lie in the plane: D = 2, or 3 with a constant last column."""
-    X = np.asarray(X)
-    return X.ndim == 2 and (
-        X.shape[1] == 2 or (X.shape[1] == 3 and len(X) > 0 and bool(np.all(X[:, 2] == X[0, 2])))
-    )
 
 
 def plot_decision_map(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 from ..._support.extras import naming_extras
-from .palette import SERIES
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -18,6 +18,9 @@ Panel = Callable[["Axes"], object]
 
 # Labels of axes that several panels have.
 STEPS, UNIT_SHARE = "gradient steps", "unit's share of the norm"
+
+# What the legends call a limit, where it has no name of its own.
+PREDICTED = "predicted limit"
 
 # Inches: a page's width on a screen, and panels about as high as wide where three share it.
 _WIDTH, _HEIGHT, _TITLE = 12.0, 3.1, 0.4
@@ -43,6 +46,35 @@ class Row:
     n: int
     draw: Callable[[list[Axes]], object]
     height: float = _HEIGHT
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Panels that a function of another module makes, loaded when they are drawn or saved.
+
+    Attributes
+    ----------
+    made_by : str
+        "module:function", the module by its name in this package.
+    arguments : tuple
+    """
+
+    made_by: str
+    arguments: tuple[Any, ...]
+
+    def __iter__(self) -> Iterator[Panel | Row]:
+        """Make them."""
+        made: Iterable[Panel | Row] = resolve_name(f"{__package__}.{self.made_by}")(*self.arguments)
+        return iter(made)
+
+
+def each_panel(panels: Iterable[Panel | Row | Panels]) -> Iterator[Panel | Row]:
+    """Yield panels and rows one by one."""
+    for panel in panels:
+        if isinstance(panel, Panels):
+            yield from panel
+        else:
+            yield panel
 
 
 def panel_rows(panels: Sequence[Panel]) -> list[Row]:
@@ -75,6 +107,7 @@ def compose(rows: Sequence[Row], *, title: str) -> Figure:
         If there is no row.
     """
     from .canvas import ShownFigure
+    from .palette import SERIES
 
     if not rows:
         raise ValueError("`rows` must not be empty: there is nothing to draw")

@@ -10,11 +10,12 @@ import numpy as np
 
 from ..._support.solve import to_numpy
 from ...data.arrays import Floats as Array
+from ...data.arrays import is_planar
 from ...data.sample import Sample
 from ...limits.limit import Limit
 from ...measures.scalars import network_norm, scores
 from ...training.network_snapshots import NetworkSnapshots, logarithmic_steps
-from .decision_maps import DecisionMap, is_planar, plot_decision_maps
+from .decision_maps import DecisionMap, plot_decision_maps
 from .figures import Row
 
 if TYPE_CHECKING:

@@ -12,24 +12,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.solve import to_numpy
-from ...limits.exact.multiclass import MarginLimit
 from ...limits.limit import HasNorm
 from ...measures.scalars import dead_units
 from ...quantities.table import TABLE
 from ...training.trajectory import Trajectory
-from .figures import STEPS, UNIT_SHARE, Panel, legend_above
+from .figures import PREDICTED, STEPS, UNIT_SHARE, Panel, legend_above
 from .palette import BLUE, GREEN, PURPLE, SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
+    from ...limits.exact.multiclass import MarginLimit
+
 Array = NDArray[np.float64]
 
 SHORT = 50.0  # An axis of steps whose ends have a smaller ratio has labels at 1, 2 and 5.
 FAR = 100.0  # Margins beyond this are drawn on a logarithmic axis.
 TICK = 0  # matplotlib's marker "a tick to the left"
-PREDICTED = "predicted limit"
 DIFFERENCE = "difference on held-out data"
 KKT_DISTANCE = "KKT distance (0)"
 KKT = {
@@ -165,7 +165,6 @@ def run_panels(
     trajectory: Trajectory,
     limit: MarginLimit | None = None,
     scores: Array | None = None,
-    *,
     name: str = PREDICTED,
 ) -> list[Panel]:
     """Return the panels for which there are data, each a function that draws on axes.

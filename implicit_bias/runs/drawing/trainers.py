@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._support.solve import to_numpy
-from ...limits.exact.multiclass import MarginLimit
 from ...quantities.table import TABLE
 from ...training.trajectory import Trajectory
-from .figures import Panel, legend_above
+from .figures import PREDICTED, Panel, legend_above
 from .palette import SERIES
 from .runs import (
     DIFFERENCE,
     KKT_DISTANCE,
-    PREDICTED,
     labels_differ,
     margin_ratios,
     plot_unit_norms,
@@ -29,6 +27,8 @@ from .runs import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ...limits.exact.multiclass import MarginLimit
+
 Array = NDArray[np.float64]
 Curves = Mapping[str, Array]  # (T,) values by what they are, the first drawn solid
 STYLES = ("-", "--", ":")
@@ -38,7 +38,6 @@ def trainer_panels(
     trajectories: Mapping[str, Trajectory],
     limit: MarginLimit,
     scores: Array,
-    *,
     name: str = PREDICTED,
 ) -> list[Panel]:
     """Return panels with one curve per trainer, and a panel of unit norms for each trainer.

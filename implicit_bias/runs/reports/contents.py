@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ..._support.solve import Status, worst_status
 from ...quantities.assumptions import Assumption
 from ...quantities.said import Table, Writer
-from ..drawing.figures import Panel, Row, compose, panel_rows
+from ..drawing.figures import Panel, Row, compose, each_panel, panel_rows
 from .finding import DIVERGED, Finding
 from .heading import Heading
 from .verdict import Evidence, Verdict, decide, nearest_first
@@ -172,7 +172,7 @@ class Contents:
         # Panels in a row of rows share as few of them as hold them; whole rows stay as they are.
         rows: list[Row] = []
         single: list[Panel] = []
-        for panel in (panel for one in self.views for panel in one.panels):
+        for panel in each_panel(panel for one in self.views for panel in one.panels):
             if isinstance(panel, Row):
                 rows += [*panel_rows(single), panel]
                 single = []

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..._support.shown import Shown
 from ...quantities.assumptions import Assumption
-from ..drawing.figures import Panel, Row
 from .telling import told
 from .verdict import Evidence, decide
 from .views import Views
+
+if TYPE_CHECKING:
+    from ..drawing.figures import Panel, Panels, Row
 
 DIVERGED = "diverged"
 """The key of the finding that training diverged, whichever network it was of."""
@@ -34,7 +36,7 @@ class Finding(Shown):
     assumptions : tuple of Assumption
     evidence : tuple of Evidence
         On its networks, one each; of a bound, on all networks.
-    panels : tuple of Panel and Row
+    panels : tuple of Panel, Row and Panels
         Pictures of several things together.
     further : Views
         What none of the things says by itself; of entries of one name these stand.
@@ -47,7 +49,7 @@ class Finding(Shown):
     called: str = ""
     assumptions: tuple[Assumption, ...] = ()
     evidence: tuple[Evidence, ...] = ()
-    panels: tuple[Panel | Row, ...] = ()
+    panels: tuple[Panel | Row | Panels, ...] = ()
     further: Views = field(default_factory=Views)
     parts: Mapping[str, Finding] = field(default_factory=dict)
 

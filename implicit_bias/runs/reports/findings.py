@@ -11,7 +11,6 @@ import numpy as np
 
 from ..._support.solve import Status, to_numpy
 from ...data.sample import Sample
-from ...limits.exact.multiclass import MarginLimit
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import loss_in_words
 from ...quantities.premises import DUAL_NORMS, LOSS_TO_0, MARGINS, SEPARABLE, SPAN, START
@@ -23,6 +22,7 @@ from .trained import divergence, unseparated
 from .verdict import Evidence
 
 if TYPE_CHECKING:
+    from ...limits.exact.multiclass import MarginLimit
     from ...measures.comparison import Comparison, NetworkState
 
 TOGETHER = "prediction and training"

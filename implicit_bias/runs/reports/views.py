@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._support.solve import Status
 from ...quantities.assumptions import Assumption
 from ...quantities.said import Side, Table, Writer
-from ..drawing.figures import Panel, Row
 from .verdict import Verdict
+
+if TYPE_CHECKING:
+    from ..drawing.figures import Panel, Panels, Row
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +26,7 @@ class Views:
     tables : tuple of Table
     files : mapping of file name to writer
         `writer(path)` writes one file of the saved results.
-    panels : tuple of Panel and Row
+    panels : tuple of Panel, Row and Panels
         Parts of the picture: functions of axes, and whole rows of them.
     assumptions : tuple of Assumption
     statuses : mapping of name to status
@@ -49,7 +51,7 @@ class Views:
     record: Mapping[str, Any] = field(default_factory=dict)
     tables: tuple[Table, ...] = ()
     files: Mapping[str, Writer] = field(default_factory=dict)
-    panels: tuple[Panel | Row, ...] = ()
+    panels: tuple[Panel | Row | Panels, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
     statuses: Mapping[str, Status] = field(default_factory=dict)
     certificates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...._support.saved import Kind, write_saved
+from ...drawing.figures import each_panel
 from ..contents import Contents
 from ..finding import Finding
 from .encoding import Encoder, NotSavable
@@ -49,7 +50,9 @@ def write_report(report: Contents, path: str | os.PathLike[str]) -> None:
 def _tree(encoder: Encoder, finding: Finding) -> dict[str, Any]:
     views = finding.views
     objects = _encoded(encoder, views.objects.items())
-    panels = _encoded(encoder, ((f"a panel of {finding.key}", panel) for panel in views.panels))
+    panels = _encoded(
+        encoder, ((f"a panel of {finding.key}", panel) for panel in each_panel(views.panels))
+    )
     plain = {name: encoder.encode(getattr(views, name)) for name in PLAIN if name != "key"}
     return {
         "key": finding.key,

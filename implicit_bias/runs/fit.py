@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...networks.placed_data import Inputs
-from ...training.loop import train
-from ...training.settings import TrainingSettings
-from ...training.training_run import Callback
-from ...training.trajectory import Trajectory
-from ...training.trajectory_recorder import Observer
-from ..setup import Setup
+from ..networks.placed_data import Inputs
+from ..training.loop import train
+from ..training.settings import TrainingSettings
+from ..training.training_run import Callback
+from ..training.trajectory import Trajectory
+from ..training.trajectory_recorder import Observer
+from .setup import Setup
 
 if TYPE_CHECKING:
     import torch
