@@ -16,12 +16,12 @@ from . import optim as optim
 from . import programs as programs
 from . import protocols as protocols
 from . import sweeps as sweeps
+from ._support import __version__ as __version__
 from ._support.extras import MissingExtra as MissingExtra
 from ._support.solve import NotCertified as NotCertified
 from ._support.solve import Settings as Settings
 from ._support.solve import Status as Status
 from ._support.solve import certify as certify
-from ._support.version import __version__ as __version__
 from .data.catalogue import load_data as load_data
 from .data.dataset import Dataset as Dataset
 from .data.images import load_digits as load_digits

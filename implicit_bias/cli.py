@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ._support import __version__
 from ._support.extras import require
 from ._support.files import check_writable
 from ._support.pictures import write_figure
-from ._support.version import __version__
 from .models import MODELS
 from .models.run_model import run_programs, running
 from .options.command_line import ARGUMENTS, Choice, ModelCommand, typed_choices

@@ -153,7 +153,7 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 # Who may import whom, below `implicit_bias`: the first row whose glob matches a file says what
 # that file may name, "." for its own folder. Lazy imports count, those for type checkers do not.
 BELOW_MODELS = (
-    "_support.solve", "_support.version", "data.*", "gates.*", "limits.*", "networks.*",
+    "_support.solve", "data.*", "gates.*", "limits.*", "networks.*",
     "training.*", "measures.*", "options.*", "quantities.*", "runs.*",
 )  # fmt: skip
 NAMESPACES = (
@@ -163,7 +163,6 @@ NAMESPACES = (
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
     ("__main__.py", ("_support.interrupts", "cli")),
-    ("_support/saved.py", ("_support.version",)),
     ("_support/shown.py", ("_support.solve",)),
     ("_support/kinds.py", ("_support.solve",)),  # when the first argument is checked
     # By a table of texts: what `names` names is imported when a file asks for it.
@@ -220,7 +219,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     # Theorems by the form that a module is recognised to have.
     ("runs/diagnosis/*.py", (".", *BELOW_MODELS, "_support.words")),
     *(
-        (glob, (".", "_support.solve", "_support.version", "_support.interrupts", "data.*",
+        (glob, (".", "_support.solve", "_support.interrupts", "data.*",
                 "gates.*", "limits.*", "training.*", "measures.*", "networks.protocols",
                 "networks.losses.*", "networks.placed_data", "options.*", "runs.*"))
         for glob in ("runs/*.py", "runs/*/*.py")
@@ -243,12 +242,12 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     # What `show` proves of a saved run.
     ("models/proving.py", ("models", "models.run_model", "runs.*", "data.*", "limits.limit")),
     *(
-        (glob, (".", "_support.version", "models", "models.proving", "models.run_model",
+        (glob, (".", "models", "models.proving", "models.run_model",
                 "limits.exact.linear", "options.*", "runs.*", "sweeps.*", "data.dataset",
                 "data.labelled", "data.names", "_support.solve"))
         for glob in ("sweeps/*.py", "sweeps/engines/*.py")
     ),
-    ("cli.py", ("_support.version", "models", "options.*", "models.run_model", "runs.*",
+    ("cli.py", ("models", "options.*", "models.run_model", "runs.*",
                 "sweeps.commands", "sweeps.showing")),
 )  # fmt: skip
 PACKAGE = "implicit_bias"
@@ -294,6 +293,7 @@ def test_imports_go_one_way(path) -> None:
     allowed = [entry.replace("./", f"{own}.") for entry in row_of(path)[1]]
     allowed += [f"{own}.*"] * ("." in allowed)
     allowed += [
+        "_support",
         *(
             f"_support.{name}"
             for name in (
@@ -369,6 +369,31 @@ def test_the_library_does_not_import_its_command_line_or_what_is_not_installed()
     assert offenders(library, {"implicit_bias.cli", "experiments", "tests"}) == []
 
 
+def said_by(program: str) -> list[str]:
+    """The words that a program prints, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    return done.stdout.split()
+
+
+def test_a_run_loads_what_it_calls_and_little_else() -> None:
+    """Of more than 500 modules: another family's run, pictures that nobody asked for are not."""
+    program = (
+        "import sys; from implicit_bias.cli import compare\n"
+        "try: compare(['--model', 'gln', '--quiet', '--n-train', '60', '--steps', '300'])\n"
+        "except SystemExit as end: assert end.code == 0, end.code\n"
+        f"print(*(name for name in sys.modules if name.split('.')[0] in ({PACKAGE!r}, 'solvers')))"
+    )
+    loaded = said_by(program)
+    assert len(loaded) <= 200
+    families = {name.split(".")[2] for name in loaded if name.startswith("implicit_bias.models.")}
+    assert families == {"gln", "run_model"}
+    drawing = {name for name in loaded if name.startswith("implicit_bias.runs.drawing.")}
+    assert drawing == {"implicit_bias.runs.drawing.figures"}
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -382,14 +407,9 @@ def test_importing_the_package_or_building_the_command_line_loads_nothing_heavy(
         f"import sys; before = set(sys.modules); {statement}\n"
         "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before}))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    own = {"implicit_bias"}
-    loaded = set(done.stdout.split()) - sys.stdlib_module_names - own
-    assert loaded <= LIGHT
-    assert own <= set(done.stdout.split())
+    said, own = set(said_by(program)), {"implicit_bias"}
+    assert said - sys.stdlib_module_names - own <= LIGHT
+    assert own <= said
 
 
 def test_tests_import_public_names_and_the_faces_of_folders_alone() -> None:

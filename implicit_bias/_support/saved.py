@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import __version__
 from .files import from_json, write_atomically
 from .names import Unreadable, bare, name_of
-from .version import __version__
 
 # Of every file that the package saves and reads; counts up when an older one can no longer be
 # read. Limits without a number and runs of number 2 came before it, gatings were zip archives;

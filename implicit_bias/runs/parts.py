@@ -124,11 +124,11 @@ class JointParts:
 
         By the solver of the norm, unless another one than the usual is named.
         """
+        from ..limits.exact.multiclass import solve_multiclass_svm
+
         solving: Solving = {"tol": tol}
         if solver != "interior-point":
             solving["solver"] = solver
-        from ..limits.exact.multiclass import solve_multiclass_svm
-
         return solve_multiclass_svm(
             sample.X, sample.y.argmax(axis=1), sample.gates,
             norm=norm or self.main.norm, n_classes=sample.y.shape[1], n_contexts=self.n_contexts,
@@ -154,6 +154,8 @@ class JointParts:
         return program.literal(sample.X, sample.y.argmax(axis=1), sample.gates)
 
     def _program(self, sample: Sample, norm: NormName) -> JointMargin:
+        from ..limits.exact.joint_margin import JointMargin
+
         return JointMargin(sample.y.shape[1], norm, self.n_contexts)
 
 

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._support.version import __version__
+from .._support import __version__
 from .._support.words import LossName
 from ..data.dataset import Dataset
 from ..data.labelled import ClassDataset

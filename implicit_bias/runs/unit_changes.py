@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ..data.sample import Sample
@@ -19,12 +18,12 @@ from ..quantities.formatting import power_of_ten, rounded, share
 from ..quantities.said import Table
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
+from .drawing.figures import Panels
 from .reports.finding import Finding
 
 if TYPE_CHECKING:
     import torch
 
-    from .drawing.figures import Panel
 
 TITLE = "units whose share of the norm descent has yet to change"
 COLUMNS = ("unit", "predicted to first order", "steps that takes, by trainer")
@@ -73,15 +72,9 @@ def slow_units_finding(
         clocks = [*_clocks(trajectory, settings), *_paces(network, train, settings.trainer)]
         growth = unit_growth(network, *train, limit=limit, clocks=clocks, kkt=kkt)
     found = growth_finding(growth)
-    return found.but(panels=(_panel(trajectory, growth, among),)) if growth.changes else found
-
-
-def _panel(trajectory: Trajectory, growth: UnitGrowth, among: str) -> Panel:
-    from .drawing.trainers import label_trainer
-    from .drawing.unit_growth import plot_unit_growth
-
-    panel = partial(plot_unit_growth, trajectory, growth)
-    return label_trainer(among, panel) if among else panel
+    if not growth.changes:
+        return found
+    return found.but(panels=(Panels("unit_growth:growth_panels", (trajectory, growth, among)),))
 
 
 def growth_finding(growth: UnitGrowth) -> Finding:

@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .._support import __version__
 from .._support.doors import parameters
 from .._support.kinds import anything, count, positive
-from .._support.version import __version__
 from ..models.run_model import parted, resolve, run
 from ..runs.reports.report import Report
 from ..runs.reports.row import NAMES, make_row

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from implicit_bias import FReLU, Sample, TrainingSettings, kkt_distance, solve_frelu_svm, train
 from implicit_bias.quantities import power_of_ten, rounded
 from implicit_bias.runs import slow_units_finding
-from implicit_bias.runs.drawing import Row, compose, plot_unit_growth
+from implicit_bias.runs.drawing import Row, compose, each_panel, plot_unit_growth
 from implicit_bias.runs.reports import Finding
 
 # y x = (1, +-2.4), unit 1 open on the first sample alone: its dual norm is half of 2.6.
@@ -65,7 +65,7 @@ def test_a_unit_of_exactly_zero_stays_and_nothing_is_said_of_what_does_not_separ
 
 def test_the_picture_goes_on_with_the_predicted_power() -> None:
     finding = found()
-    (panel,) = finding.views.panels
+    (panel,) = each_panel(finding.views.panels)
     assert isinstance(panel, partial) and panel.func is plot_unit_growth
     ax = Figure().subplots()
     panel(ax)
@@ -98,7 +98,7 @@ def test_powers_of_ten_are_read_at_a_glance(value, text) -> None:
 @pytest.mark.parametrize("n_units", [2, 6])
 def test_names_of_units_lie_beside_the_panel_and_not_over_each_other(n_units) -> None:
     finding = found()
-    (panel,) = finding.views.panels
+    (panel,) = each_panel(finding.views.panels)
     trajectory, growth = panel.args
     (change,) = growth.changes
     changes = tuple(

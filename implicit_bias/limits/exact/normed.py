@@ -15,8 +15,6 @@ from ..._support.solve import (
     MaxMarginProgram,
     Norm,
     NormName,
-    NormProgram,
-    NormSolution,
     Solution,
     array_namespace,
     as_float64,
@@ -32,6 +30,8 @@ from ..literal import cvxpy_module
 
 if TYPE_CHECKING:
     import cvxpy
+
+    from ..._support.solve import NormProgram, NormSolution
 
 LimitT = TypeVar("LimitT", bound=Limit, covariant=True)
 
@@ -99,6 +99,8 @@ class NormedFormulation(Formulation[LimitT]):
 
     def _matrix_program(self, program: MaxMarginProgram) -> NormProgram:
         """The program in its norm, on NumPy arrays."""
+        from ..._support.solve import NormProgram
+
         design = program.design
         X = design.X.toarray() if hasattr(design.X, "toarray") else to_numpy(design.X)
         group = np.asarray(to_numpy(design.group), dtype=np.int64)

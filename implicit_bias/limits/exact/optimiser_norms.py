@@ -27,7 +27,7 @@ from ..._support.words import WeightNorm
 from ...quantities.papers import LIPPL_B8
 
 if TYPE_CHECKING:
-    from ..._support.solve import NormProgram, NormSolution
+    from ..._support.solve import NormSolution
 
 Array = NDArray[np.float64]
 LayerNorms = tuple[WeightNorm, WeightNorm]
@@ -143,6 +143,8 @@ def coefficient_program(program: MaxMarginProgram, n_units: int) -> GatedRows:
 
 def solve_in_norm(image: GatedRows, induced: InducedNorm) -> NormSolution | None:
     """Solve the program in an induced norm; None where nothing but bounds is at hand quickly."""
+    from ..._support.solve import NormProgram
+
     norm = Norm.of(induced.norm)
     if norm.inside == "spectral" and image.shape[0] * image.shape[1] > MOST_OF_MATRICES:
         return None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from ..._support import __version__
 from ..._support.doors import door
-from ..._support.version import __version__
 from ..._support.words import MarginLoss, check_word
 from ...data.dataset import digest
 from ...networks.recognition.structure import Structure, recognise

@@ -10,6 +10,7 @@ from .decision_maps import plot_decision_map as plot_decision_map
 from .decision_maps import plot_decision_maps as plot_decision_maps
 from .figures import Row as Row
 from .figures import compose as compose
+from .figures import each_panel as each_panel
 from .figures import legend_above as legend_above
 from .figures import panel_rows as panel_rows
 from .folds import fold_row as fold_row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import numpy as np
 from ...measures.growth.growth_law import UnitChange, UnitGrowth
 from ...quantities.table import TABLE
 from ...training.trajectory import Trajectory
-from .figures import UNIT_SHARE, legend_above
+from .figures import UNIT_SHARE, Panel, legend_above
 from .palette import SERIES
+from .trainers import label_trainer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +28,12 @@ TICK = 0  # matplotlib's marker "a tick to the left"
 POINTS = 100
 # Between names of units beside the panel, in shares of its height: a line of small letters.
 LINE = 0.075
+
+
+def growth_panels(trajectory: Trajectory, growth: UnitGrowth, trainer: str) -> list[Panel]:
+    """Return the panel of units that will change, with the name of its trainer if there is one."""
+    panel = partial(plot_unit_growth, trajectory, growth)
+    return [label_trainer(trainer, panel) if trainer else panel]
 
 
 def plot_unit_growth(trajectory: Trajectory, growth: UnitGrowth, ax: Axes) -> Axes:
