@@ -10,9 +10,7 @@ is `A' diag(lam / s) A` plus the ball's own block.
 References
 ----------
 C. Helmberg, F. Rendl, R. Vanderbei, H. Wolkowicz, "An interior-point method for semidefinite
-programming", 1996 (the direction); S. Mehrotra, "On the implementation of a primal-dual interior
-point method", 1992 (predictor and corrector); J. Gondzio, "Multiple centrality corrections in a
-primal-dual method for linear programming", 1996.
+programming", 1996 (the direction).
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ import logging
 import math
 import time
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +29,9 @@ from ...norms.balls import (
     Blocks,
     Complementarity,
     Cone,
+    EntryLine,
     Line,
+    Linearised,
     Tilted,
     TiltedLine,
     bordered,
@@ -40,6 +40,7 @@ from ...norms.balls import (
     linearised,
 )
 from ...numerics.arrays import cholesky_solve, symmetric_product
+from ...numerics.central_path import Best, Lengths, System, Watch, follow
 from ...numerics.memory import require_memory
 from ...numerics.step_length import longest_step, symmetric
 from ...programs.coordinates import ClassCoordinates, coordinates_of
@@ -50,14 +51,6 @@ from ..settings import Settings
 log = logging.getLogger(__name__)
 
 ITERATIONS = 100
-# Share of the longest step that is taken.
-INNER = 0.95
-# Correctors that centre, how much longer a step each aims at, and what share of that is a gain.
-CORRECTORS = 2
-FURTHER = 0.3
-GAIN = 0.1
-# Steps that need no corrector.
-ENOUGH = 0.95
 # Behind gates, where no margins are multiplied out, their matrix is the better one up to so many a
 # coefficient: of 500 digits behind 5 gates, 4,500 margins and 2,700 coefficients, it takes 22
 # seconds to a gap of 3e-9, that of the coefficients 12 seconds to 2e-7.
@@ -105,6 +98,10 @@ class _Point:
         """Share of a right-hand side that a solution may leave, the less the nearer the optimum."""
         gap = self.gap() / (abs(self.gamma) or 1.0)
         return float(np.clip(RESIDUAL * gap, RESIDUALS[1], RESIDUALS[0]))
+
+
+_Target = tuple[Floats, Floats]
+"""Products of s and lam, and the right-hand side of the multiplier."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +228,12 @@ class _Game:
         V = point.cone.C if not self.largest else -2 * point.cone.corner()
         return (self.E @ (self.blocks.flat(V) - self.adjoint(point.lam))) @ self.E
 
-    def bounds(self, point: _Point) -> tuple[float, float]:
-        """Lower and upper bound of gamma."""
+    def bounds(self, point: _Point) -> Best[_Point]:
+        """Bounds of gamma, and the point that gives them."""
+        lower, upper = self._bounds(point)
+        return Best(lower, point, upper, point)
+
+    def _bounds(self, point: _Point) -> tuple[float, float]:
         if isinstance(point.cone, Tilted):
             margin, norm = float((point.s + point.gamma).min()), point.cone.value()
             lower = margin / norm if norm > 0 else -math.inf
@@ -249,34 +250,6 @@ class _Game:
         V = self.adjoint(point.lam) + self.equality_part(point)
         upper = self.norm.dual.value(V.reshape(self.image.shape)) / float(point.lam.sum())
         return lower, upper
-
-
-@dataclass(frozen=True, eq=False)
-class _Best:
-    """Best bounds of gamma so far, and the points that give them."""
-
-    lower: float
-    primal: _Point
-    upper: float
-    dual: _Point
-
-    @classmethod
-    def of(cls, game: _Game, point: _Point, before: _Best | None = None) -> _Best:
-        """Bounds of a point, or those `before` where they are better."""
-        lower, upper = game.bounds(point)
-        if before is None:
-            return cls(lower, point, upper, point)
-        primal = (lower, point) if lower > before.lower else (before.lower, before.primal)
-        dual = (upper, point) if upper < before.upper else (before.upper, before.dual)
-        return cls(*primal, *dual)
-
-    @property
-    def gap(self) -> float:
-        return self.upper / self.lower - 1 if self.lower > 0 else math.inf
-
-    @property
-    def width(self) -> float:
-        return self.upper - max(self.lower, 0.0)
 
 
 def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution:
@@ -298,7 +271,10 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution
     """
     start = time.perf_counter()
     game = _Game(program)
-    best, iterations = _follow(game, settings)
+    watch = Watch(game.bounds, settings.tol / 2, PATIENCE, settings.progress)  # charges take half
+    limit = settings.max_iterations or ITERATIONS
+    follow(game.start(), partial(_system, game), watch, limit=limit)
+    best = watch.best
     nu, B = None, best.primal.B
     if game.equalities is not None:
         wanted = game.equality_part(best.dual)
@@ -309,100 +285,73 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution
         best.dual.lam,
         nu,
         tol=settings.tol,
-        iterations=iterations,
+        iterations=best.iterations,
         seconds=time.perf_counter() - start,
         solver="interior-point",
     )
 
 
-def _follow(game: _Game, settings: Settings) -> tuple[_Best, int]:
-    """Follow the central path until the bounds meet or stop closing in; count the iterations."""
-    point = game.start()
-    best = _Best.of(game, point)
-    widths = [best.width]
-    for iteration in range(1, (settings.max_iterations or ITERATIONS) + 1):
-        try:
-            with np.errstate(divide="raise", over="raise", invalid="raise"):
-                point = _advance(game, point)
-        except (np.linalg.LinAlgError, FloatingPointError):  # as far as numbers go
-            break
-        best = _Best.of(game, point, best)
-        widths.append(best.width)
-        log.debug("%d: %.10g to %.10g", iteration, best.lower, best.upper)
-        if settings.progress is not None:
-            settings.progress(iteration, best.gap)
-        # Half of what is asked, for what the certificate charges.
-        if best.gap <= settings.tol / 2:
-            break
-        if len(widths) > PATIENCE and not widths[-1] < 0.9 * widths[-1 - PATIENCE]:
-            break
-    return best, len(widths) - 1
-
-
-def _advance(game: _Game, point: _Point) -> _Point:
-    """Predict, correct, centre, and step."""
-    system: _System | _MarginSystem | _TiltedSystem
+def _system(game: _Game, point: _Point) -> _GameSystem:
+    """Return Newton's system at a point, in the unknowns that suit the game."""
     if isinstance(point.cone, Tilted):
-        system = _TiltedSystem(game, point, point.cone)
-    else:
-        kind = _MarginSystem if game.in_margins else _System
-        system = kind(game, point, point.cone)
-    line: Complementarity[Any] = system.line
-    mu = point.mu()
-    affine = system.solve(np.zeros_like(point.s), np.zeros_like(line.P))
-    lengths = _lengths(game, line, point, affine)
-    trial = _moved(game, point, affine, *(min(1.0, length) for length in lengths))
-    goal = mu * min(max(trial.mu() / mu, 0.0), 1.0) ** 3
-    wanted = goal - affine.ds * affine.dlam
-    target = goal * line.P - line.correction(affine.cone)
-    step = system.solve(wanted, target)
-    lengths = _lengths(game, line, point, step)
-    for _ in range(CORRECTORS):
-        if min(lengths) > ENOUGH:
-            break
-        aims = min(1.0, lengths[0] + FURTHER), min(1.0, lengths[1] + FURTHER)
-        products = (point.s + aims[0] * step.ds) * (point.lam + aims[1] * step.dlam)
-        wanted = wanted + centred(products, goal)
-        target = target + line.centring(
-            step.cone, aims if game.largest else (aims[1], aims[0]), goal
+        return _TiltedSystem(game, point, point.cone)
+    kind = _MarginSystem if game.in_margins else _CoefficientSystem
+    return kind(game, point, point.cone)
+
+
+class _GameSystem(System[_Point, _Target, _Step]):
+    """Newton's system at a point, whose right-hand sides are of s and lam and of the multiplier."""
+
+    inner = 0.95
+    correctors = 2
+    line: Complementarity[Any]
+
+    def __init__(self, game: _Game, point: _Point) -> None:
+        self.game, self.point = game, point
+
+    def mu(self, step: _Step | None = None, lengths: Lengths = (0.0, 0.0)) -> float:
+        return (self.point if step is None else self.moved(step, lengths)).mu()
+
+    def predicting(self) -> _Target:
+        return np.zeros_like(self.point.s), np.zeros_like(self.line.P)
+
+    def correcting(self, affine: _Step, mu: float) -> _Target:
+        return mu - affine.ds * affine.dlam, mu * self.line.P - self.line.correction(affine.cone)
+
+    def centring(self, target: _Target, step: _Step, lengths: Lengths, mu: float) -> _Target:
+        products = (self.point.s + lengths[0] * step.ds) * (self.point.lam + lengths[1] * step.dlam)
+        of_cone = self.line.centring(step.cone, self._of_cone(lengths), mu)
+        return target[0] + centred(products, mu), target[1] + of_cone
+
+    def longest(self, step: _Step) -> Lengths:
+        primal, dual = self._of_cone(self.line.longest(step.cone))
+        primal = min(primal, longest_step(self.point.s, step.ds))
+        return primal, min(dual, longest_step(self.point.lam, step.dlam))
+
+    def moved(self, step: _Step, lengths: Lengths) -> _Point:
+        point, (primal, dual) = self.point, lengths
+        cone = point.cone.moved(step.cone, *self._of_cone(lengths))  # type: ignore[arg-type]
+        return _Point(
+            B=point.B + primal * step.dB,
+            gamma=point.gamma + primal * step.dgamma,
+            s=point.s + primal * step.ds,
+            lam=point.lam + dual * step.dlam,
+            cone=cone,
         )
-        again = system.solve(wanted, target)
-        reached = _lengths(game, line, point, again)
-        if sum(reached) < sum(lengths) + GAIN * FURTHER:
-            break
-        step, lengths = again, reached
-    return _moved(game, point, step, *(min(1.0, INNER * length) for length in lengths))
+
+    def _of_cone(self, lengths: Lengths) -> Lengths:
+        """Swap the sides of a game that holds the dual point in its cone."""
+        return lengths if self.game.largest else lengths[::-1]
 
 
-def _lengths(
-    game: _Game, line: Complementarity[Any], point: _Point, step: _Step
-) -> tuple[float, float]:
-    """Longest steps of the primal and of the dual side; at most so long that INNER is 1."""
-    of_M, of_Z = line.longest(step.cone)
-    primal, dual = (of_M, of_Z) if game.largest else (of_Z, of_M)
-    primal = min(primal, longest_step(point.s, step.ds))
-    dual = min(dual, longest_step(point.lam, step.dlam))
-    return min(1 / INNER, primal), min(1 / INNER, dual)
+class _CoefficientSystem(_GameSystem):
+    """Newton's system in the coefficients."""
 
-
-def _moved(game: _Game, point: _Point, step: _Step, primal: float, dual: float) -> _Point:
-    lengths = (primal, dual) if game.largest else (dual, primal)
-    cone = point.cone.moved(step.cone, *lengths)  # type: ignore[arg-type]
-    return _Point(
-        B=point.B + primal * step.dB,
-        gamma=point.gamma + primal * step.dgamma,
-        s=point.s + primal * step.ds,
-        lam=point.lam + dual * step.dlam,
-        cone=cone,
-    )
-
-
-class _System:
-    """Newton's system at a point: factorised once, solved for predictor and corrector."""
+    line: Linearised | EntryLine
 
     def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
-        self.game, self.point, self.cone = game, point, cone
-        self.line = linearised(cone)
+        super().__init__(game, point)
+        self.cone, self.line = cone, linearised(cone)
         blocks = game.blocks
         self.weights = point.lam / point.s
         matrix = game.image.gram(self.weights, game.room)
@@ -438,12 +387,13 @@ class _System:
         flat = stack.reshape(len(stack), -1, 1)
         return np.asarray((self.inverse @ flat).reshape(stack.shape))
 
-    def solve(self, wanted: Floats, target: Floats) -> _Step:
-        """Step towards products `wanted` of s and lam, and a `target` of the multiplier."""
+    def solve(self, target: _Target) -> _Step:
+        """Step towards products of s and lam, and a multiplier."""
+        wanted, of_cone = target
         game, point, blocks = self.game, self.point, self.game.blocks
         pull = wanted / point.s
         p = self.cone.C.shape[1]
-        corner = target[:, :p, p:]
+        corner = of_cone[:, :p, p:]
         right = game.adjoint(pull)
         small = [1 - float(np.sum(pull))]
         if game.largest:
@@ -452,7 +402,7 @@ class _System:
             rest = -2 * corner - blocks.stack(point.B)  # dB at dV = 0
             pushed = self._inverted(rest)
             right = right - blocks.flat(self.cone.C) + blocks.flat(pushed)
-            trace = float(np.trace(target, axis1=1, axis2=2).sum())
+            trace = float(np.trace(of_cone, axis1=1, axis2=2).sum())
             small.append(trace - 1 + float(np.sum(self.h * pushed)))
         first = self.newton.solve(self._reduced(right))
         z = np.linalg.solve(self.small, np.array(small) - self.G.T @ first)
@@ -466,19 +416,21 @@ class _System:
         else:
             dt = float(z[1])
             dC = self._inverted(blocks.stack(dB) - rest - dt * self.h)
-        dZ = self.line.multiplier_step(bordered(dC, dt), target)
+        dZ = self.line.multiplier_step(bordered(dC, dt), of_cone)
         return _Step(dB, dgamma, ds, dlam, Cone(dC, dt, dZ))
 
 
-class _MarginSystem:
+class _MarginSystem(_GameSystem):
     """Newton's system of a sum of dual norms in the multipliers: `S = diag(s / lam) + A op A'`.
 
     op is the ball's operator on the dual point V = A'lam, whose image is B.
     """
 
+    line: Linearised | EntryLine
+
     def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
-        self.game, self.point, self.cone = game, point, cone
-        self.line = linearised(cone)
+        super().__init__(game, point)
+        self.cone, self.line = cone, linearised(cone)
         self.m, n_equal = len(point.s), len(game.E)
         self.slopes = np.concatenate([point.s / point.lam, np.zeros(n_equal)])
         matrix = self._matrix()
@@ -503,15 +455,16 @@ class _MarginSystem:
         flat = np.swapaxes(rows, 0, 1).reshape(len(pushed), -1)
         return symmetric(pushed.reshape(len(pushed), -1) @ flat.T)
 
-    def solve(self, wanted: Floats, target: Floats) -> _Step:
-        """Step towards products `wanted` of s and lam, and a `target` of the multiplier."""
+    def solve(self, target: _Target) -> _Step:
+        """Step towards products of s and lam, and a multiplier."""
+        wanted, of_cone = target
         game, point, blocks = self.game, self.point, self.game.blocks
         p = self.cone.C.shape[1]
-        rest = -2 * target[:, :p, p:] - blocks.stack(point.B)  # dB at dV = 0
+        rest = -2 * of_cone[:, :p, p:] - blocks.stack(point.B)  # dB at dV = 0
         right = -game.rows_of(blocks.flat(rest))
         right[: self.m] += wanted / point.lam - point.s
         right[self.m :] -= game.E @ point.B
-        trace = float(np.trace(target, axis1=1, axis2=2).sum())
+        trace = float(np.trace(of_cone, axis1=1, axis2=2).sum())
         first = self.newton.solve(right)
         z = np.linalg.solve(self.small, self.F.T @ first - np.array([0.0, trace - 1]))
         # The operator would magnify the rounding of A'(lam + dlam) - C.
@@ -519,15 +472,18 @@ class _MarginSystem:
         dlam, dC, dt = found[: self.m], blocks.stack(game.combined(found)), float(z[1])
         dB = blocks.flat(rest + self.line.pushed(dC) + dt * self.h)
         ds = game.scores(dB) - float(z[0])
-        dZ = self.line.multiplier_step(bordered(dC, dt), target)
+        dZ = self.line.multiplier_step(bordered(dC, dt), of_cone)
         return _Step(dB, float(z[0]), ds, dlam, Cone(dC, dt, dZ))
 
 
-class _TiltedSystem:
+class _TiltedSystem(_GameSystem):
     """Newton's system of the norm "muon": weights t are unknown too, and the trace theta of Z."""
 
+    line: TiltedLine
+
     def __init__(self, game: _Game, point: _Point, cone: Tilted) -> None:
-        self.game, self.point, self.line = game, point, TiltedLine.at(cone)
+        super().__init__(game, point)
+        self.line = TiltedLine.at(cone)
         self.weights, self.p = point.lam / point.s, len(cone.t)
         size, place = game.blocks.size, game.blocks.place.ravel()
         every = np.concatenate([place, size + np.arange(self.p)])
@@ -550,13 +506,14 @@ class _TiltedSystem:
     def _reduced(self, values: Floats) -> Floats:
         return values if self.Q is None else self.Q.T @ values
 
-    def solve(self, wanted: Floats, target: Floats) -> _Step:
-        """Step towards products `wanted` of s and lam, and a `target` of the multiplier."""
+    def solve(self, target: _Target) -> _Step:
+        """Step towards products of s and lam, and a multiplier."""
+        wanted, of_cone = target
         game, point, p = self.game, self.point, self.p
         cone = self.line.cone
         pull = wanted / point.s
-        right = game.adjoint(pull) + 2 * game.blocks.flat(target[:, :p, p:])
-        whole = np.concatenate([right, np.diagonal(target[0])[:p]])
+        right = game.adjoint(pull) + 2 * game.blocks.flat(of_cone[:, :p, p:])
+        whole = np.concatenate([right, np.diagonal(of_cone[0])[:p]])
         first = self.newton.solve(self._reduced(whole))
         wanted = np.array([1 - float(np.sum(pull)), 1 - float(cone.t.sum())])
         z = np.linalg.solve(self.small, wanted - self.G.T @ first)
@@ -566,7 +523,7 @@ class _TiltedSystem:
         ds = game.scores(dB) - dgamma
         dlam = pull - point.lam - self.weights * ds
         step = Tilted(game.blocks.stack(dB), dt, 0.0, np.zeros_like(cone.Z))
-        dZ = self.line.multiplier_step(step.M, target)
+        dZ = self.line.multiplier_step(step.M, of_cone)
         return _Step(dB, dgamma, ds, dlam, replace(step, Z=dZ))
 
 
