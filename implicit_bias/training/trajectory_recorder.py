@@ -87,7 +87,7 @@ class TrajectoryRecorder:
             if keep and not self.diverged(log_loss):
                 row |= {"step": step, "seconds": seconds} | self._network_row(row)
                 observed = {} if self._observer is None else self._observer(plain(self._network))
-                row |= {f"observed.{k}": v for k, v in observed.items()}
+                row |= {f"observed.{k}": _kept(v) for k, v in observed.items()}
                 if self.rows and row.keys() != self.rows[0].keys():
                     raise ValueError(
                         "the observer must measure the same names at every checkpoint, got others "
@@ -156,3 +156,8 @@ class TrajectoryRecorder:
 
 def _to_numpy(values: Tensor) -> Array:
     return values.detach().double().cpu().numpy()
+
+
+def _kept(measured: Any) -> Any:
+    """Return a copy of an array, which may be a view of weights that train on."""
+    return measured.copy() if isinstance(measured, np.ndarray) else measured

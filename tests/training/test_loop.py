@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias import GLN, TrainingSettings, Trajectory, train
+from implicit_bias import GLN, DeepLinear, TrainingSettings, Trajectory, train
 from implicit_bias.training import place_data
 
 Array = NDArray[np.float64]
@@ -421,3 +421,16 @@ def test_data_are_placed_in_the_dtype_of_the_network_and_read_only_arrays_are_fi
     masks = place_data(Spy(6), X, None, contexts.astype(np.float32))
     assert masks.gates is not None
     assert masks.gates.dtype == torch.float64
+
+
+def test_what_an_observer_returns_of_the_weights_themselves_is_kept_as_it_was() -> None:
+    X, y = np.array([[1.0, 0.5], [-1.0, 0.25]]), np.array([1.0, -1.0])
+    network = DeepLinear(2, dtype=torch.float64)
+    (layer,) = network.layers
+    begin = layer.detach().numpy().copy()
+    path = train(
+        network, X, y, settings=TrainingSettings("constant", schedule=((20, 0.5),)),
+        observer=lambda _: {"weights": layer.detach().numpy()},
+    )  # fmt: skip
+    np.testing.assert_array_equal(path.observed["weights"][0], begin)
+    assert np.linalg.norm(path.observed["weights"][-1] - begin) > 0.1
