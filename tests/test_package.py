@@ -133,6 +133,7 @@ def test_solvers_load_torch_and_cvxpy_only_where_they_use_them() -> None:
 # Where programs are stated for cvxpy: the standard form, and what the formulations state.
 LITERAL = {
     "solvers/methods/backends/cvxpy_margins.py", "solvers/methods/backends/cvxpy_norms.py",
+    "solvers/methods/backends/cvxpy_solvers.py",
     "implicit_bias/limits/literal.py",
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 # `solve_cvxpy(program, settings, "CLARABEL")`.
 SOLVERS = {
     "interior-point": "interior_point:solve_interior_point",
-    "highs": "backends.highs:solve_highs",
+    "highs": "backends.highs_margins:solve_highs",
     "cvxpy": "backends.cvxpy_margins:solve_cvxpy",
 }
 

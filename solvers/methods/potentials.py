@@ -156,7 +156,7 @@ def infeasibility(
     those that stay positive, and at least 0 for those that stay negative. For margins they are
     those of the samples, none below 0.
     """
-    from scipy.optimize import linprog
+    from .backends.highs import linear_program
 
     rows = features.T / max(float(np.abs(features).max()), np.finfo(float).tiny)
     goal = y / max(float(np.abs(y).max()), np.finfo(float).tiny)
@@ -164,14 +164,10 @@ def infeasibility(
         rows, goal = rows * y, np.ones(len(y))
     bounds = (0.0, 1.0) if margin is not None else (-1.0, 1.0)
     kept = np.isin(signs, (1, -1))
-    upper = rows[kept] * signs[kept, None]
-    equal = rows[signs == 0]
-    found = linprog(
-        -goal,
-        A_ub=upper if len(upper) else None, b_ub=np.zeros(len(upper)) if len(upper) else None,
-        A_eq=equal if len(equal) else None, b_eq=np.zeros(len(equal)) if len(equal) else None,
-        bounds=bounds, method="highs",
-    )  # fmt: skip
+    upper, equal = rows[kept] * signs[kept, None], rows[signs == 0]
+    found = linear_program(
+        -goal, upper, np.zeros(len(upper)), equal=equal, bounds=bounds, method="highs"
+    )
     if found.status != 0 or not -found.fun > 1e-7 * np.linalg.norm(goal):
         return None
     return np.asarray(found.x)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import time
-import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +16,7 @@ from ...numerics.memory import require_memory
 from ...programs.max_margin import MaxMarginProgram
 from ..refinement import cancel_blocks
 from ..settings import Settings
+from .cvxpy_solvers import conic_solvers, is_conic, labelled, require_installed, run_problem
 
 if TYPE_CHECKING:
     import cvxpy
@@ -74,7 +72,7 @@ def primal_program(
             f"a squared norm states the program for one group only, this one has {len(units)}: "
             "use a conic solver such as cvxpy:CLARABEL"
         )
-    return cp.Problem(cp.Minimize(objective), [_labelled(margins >= least, "margins")]), zeta
+    return cp.Problem(cp.Minimize(objective), [labelled(margins >= least, "margins")]), zeta
 
 
 def to_cvxpy(program: MaxMarginProgram) -> cvxpy.Problem:
@@ -148,13 +146,8 @@ def inseparability_program(
         for g in range(program.n_groups)
     ]
     largest = cp.max(cp.hstack([cp.norm(block, 2) for block in blocks]))
-    constraints = [_labelled(lam >= 0, "multipliers"), _labelled(cp.sum(lam) == 1, "total")]
+    constraints = [labelled(lam >= 0, "multipliers"), labelled(cp.sum(lam) == 1, "total")]
     return cp.Problem(cp.Minimize(largest), constraints), lam
-
-
-def _labelled(constraint: cvxpy.Constraint, label: str) -> cvxpy.Constraint:
-    """Label a constraint, where cvxpy knows labels (from 1.7 on)."""
-    return constraint.set_label(label) if hasattr(constraint, "set_label") else constraint
 
 
 def solve_cvxpy(program: MaxMarginProgram, settings: Settings, name: str) -> Solution:
@@ -219,114 +212,14 @@ def _takes_norms(name: str, program: MaxMarginProgram) -> bool:
     """
     from cvxpy.reductions.solvers.defines import SOLVER_MAP_QP
 
-    _require_installed(name)
-    if not _conic(name) and (name not in SOLVER_MAP_QP or program.n_groups > 1):
+    require_installed(name)
+    if not is_conic(name) and (name not in SOLVER_MAP_QP or program.n_groups > 1):
         accepted = "quadratic programs, of one group only" if name in SOLVER_MAP_QP else "no norms"
         raise ValueError(
             f"cvxpy:{name} takes {accepted}, and this program has {program.n_groups} groups: use "
-            f"a conic solver, one of {', '.join(_conic_solvers())}, or 'interior-point'"
+            f"a conic solver, one of {', '.join(conic_solvers())}, or 'interior-point'"
         )
-    return _conic(name)
-
-
-def require_conic(name: str) -> None:
-    """Refuse the name of a cvxpy solver that is not installed, or takes no second-order cones.
-
-    Raises
-    ------
-    ValueError
-        With the solvers that do.
-    """
-    _require_installed(name)
-    if not _conic(name):
-        raise ValueError(f"cvxpy:{name} takes no norms: use one of {', '.join(_conic_solvers())}")
-
-
-def _require_installed(name: str) -> None:
-    import cvxpy as cp
-
-    installed = cp.installed_solvers()
-    if name not in installed:
-        raise ValueError(f"cvxpy has no solver {name!r} installed; it has {', '.join(installed)}")
-
-
-def _conic(name: str) -> bool:
-    """Return whether cvxpy hands second-order cones to a solver of that name."""
-    import cvxpy as cp
-    from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC
-
-    interface = SOLVER_MAP_CONIC.get(name)
-    return interface is not None and cp.SOC in interface.SUPPORTED_CONSTRAINTS
-
-
-def _conic_solvers() -> list[str]:
-    import cvxpy as cp
-
-    return list(filter(_conic, cp.installed_solvers()))
-
-
-# Names that each solver has for its tolerances and its limit on iterations.
-TOLERANCES = {
-    "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
-    "ECOS": ("abstol", "reltol", "feastol"),
-    "SCS": ("eps_abs", "eps_rel"),
-    "OSQP": ("eps_abs", "eps_rel"),
-}
-LIMITS = {"CLARABEL": "max_iter", "ECOS": "max_iters", "SCS": "max_iters", "OSQP": "max_iter"}
-# First-order solvers stop at 1e4 to 1e5 iterations by default, far from the tolerances asked here.
-DEFAULT_LIMITS = {"CLARABEL": 200, "ECOS": 200, "SCS": 200_000, "OSQP": 200_000}
-# A point that violates its constraints by the solver's tolerance loses as much of its gap when
-# it is scaled to feasibility, so that the solver is asked for more than the caller wants.
-SAFETY = 0.1
-
-
-def run_problem(problem: cvxpy.Problem, name: str, settings: Settings) -> int:
-    """Solve in place and count iterations; certificates judge the outcome, not cvxpy's status."""
-    import cvxpy as cp
-
-    options: dict[str, float | int] = dict.fromkeys(TOLERANCES.get(name, ()), SAFETY * settings.tol)
-    if name in LIMITS:
-        options[LIMITS[name]] = settings.max_iterations or DEFAULT_LIMITS[name]
-    elif settings.max_iterations is not None:
-        raise ValueError(
-            f"`max_iterations` is not known for cvxpy:{name}: leave it out, "
-            f"or use one of {', '.join(LIMITS)}"
-        )
-    try:
-        with warnings.catch_warnings():
-            # cvxpy warns of inaccurate solutions; their certificate says how inaccurate.
-            warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-            _interruptible(lambda: problem.solve(solver=name, **options))
-    except cp.SolverError:
-        return 0  # no point came out: variables stay without a value, and the answer says so
-    stats = problem.solver_stats
-    return int(stats.num_iters) if stats is not None and stats.num_iters is not None else 0
-
-
-# Seconds between two looks for Ctrl-C: a solver that runs longer ends late by so much at most.
-POLL = 0.05
-
-
-def _interruptible(run: Callable[[], object]) -> None:
-    """Call `run` in a thread, so that Ctrl-C ends the wait: compiled solvers never look for it.
-
-    The thread is left to end by itself, and with the process if that ends first.
-    """
-    raised: list[BaseException] = []
-
-    def guarded() -> None:
-        """Run, and keep the error for the thread that waits."""
-        try:
-            run()
-        except BaseException as error:  # handed over to the thread that waits
-            raised.append(error)
-
-    thread = threading.Thread(target=guarded, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(POLL)
-    if raised:
-        raise raised[0]
+    return is_conic(name)
 
 
 def _like(program: MaxMarginProgram, values: np.ndarray | None) -> Array | None:

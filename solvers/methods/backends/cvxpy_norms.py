@@ -12,7 +12,7 @@ from ...numerics.memory import require_memory
 from ...programs.images import Floats
 from ...programs.norm_program import NormProgram, NormSolution, conclude_norm
 from ..settings import Settings
-from .cvxpy_margins import require_conic, run_problem
+from .cvxpy_solvers import require_conic, run_problem
 
 if TYPE_CHECKING:
     import cvxpy

@@ -1,121 +1,56 @@
-"""Solver `highs` for programs of absolute values: a sparse vertex, under the same certificate."""
+"""The door to HiGHS, through SciPy: linear programs of any of our methods."""
 
 from __future__ import annotations
-
-import time
 
 import numpy as np
 from scipy.optimize import OptimizeResult, linprog
 
-from ...certificates.max_margin import certify
-from ...certificates.solution import Solution, conclude
-from ...numerics.arrays import Array, as_float64, to_numpy
-from ...numerics.memory import require_memory
-from ...programs.max_margin import MaxMarginProgram
-from ..refinement import cancel_blocks
 from ..settings import Settings
 
 # The least that HiGHS takes: a violation costs as much of the gap.
 FEASIBILITY = 1e-10
-# Matrices that live at the same time: HiGHS's own copy of both halves, and the one it is made of.
-MATRICES = 4
 
 
-def solve_highs(program: MaxMarginProgram, settings: Settings) -> Solution:
-    """Solve a program with one coefficient a group by HiGHS's dual simplex method, through SciPy.
-
-        minimise  1^T (p + q)   s.t.   A (p - q) >= 1,  p, q >= 0,   A[n, j] = y[n] Z[n, j] X[n]
-
-    `settings.progress` is never called: SciPy has no hook for it. Where HiGHS finds no feasible
-    point, multipliers that prove it minimise the largest block.
-
-    Raises
-    ------
-    ValueError
-        If a group has more than one coefficient, so that its norm is no absolute value, or memory
-        cannot hold the program.
-    """
-    design = program.design
-    n_columns, n_inputs = int(design.Z.shape[1]), int(design.X.shape[1])
-    if n_inputs != 1 or n_columns != program.n_groups:
-        raise ValueError(
-            f"solver 'highs' takes programs with one coefficient a group, and this one has "
-            f"{program.n_groups} groups of {n_columns} x {n_inputs} in all: use 'interior-point'"
-        )
-    require_memory(
-        MATRICES * program.n_samples * n_columns,
-        f"HiGHS's matrix of {program.n_samples} margins",
-        "use solver='interior-point'",
-    )
-    start = time.perf_counter()
-    A = to_numpy(design.Z) * (to_numpy(design.X) * to_numpy(program.y)[:, None])
-    scale = float(np.abs(A).max()) or 1.0
-    primal, dual, iterations = _least_norm(A / scale, settings)
-    V = None if primal is None else _like(program, primal[:, None])
-    lam = None if dual is None else _like(program, dual)
-    if V is None or not certify(program, V).proves_separability():
-        dual, more = _proof(A / scale, settings)
-        iterations += more
-        lam = None if dual is None else cancel_blocks(program, _like(program, dual))
-    seconds = time.perf_counter() - start
-    return conclude(
-        program, V, lam, tol=settings.tol, iterations=iterations, seconds=seconds, solver="highs"
-    )
-
-
-def _least_norm(
-    A: np.ndarray, settings: Settings
-) -> tuple[np.ndarray | None, np.ndarray | None, int]:
-    """Coefficients (J,), multipliers (n,) and iterations; None where HiGHS found none."""
-    n_samples, n_columns = A.shape
-    found = _linprog(
-        np.ones(2 * n_columns), np.hstack([-A, A]), -np.ones(n_samples), settings=settings
-    )
-    if found.x is None:
-        return None, None, int(found.nit)
-    halves = found.x.reshape(2, n_columns)
-    return halves[0] - halves[1], np.clip(-found.ineqlin.marginals, 0.0, None), int(found.nit)
-
-
-def _proof(A: np.ndarray, settings: Settings) -> tuple[np.ndarray | None, int]:
-    """Multipliers of sum one that minimise `max_j |A^T lam|_j`, zero if nothing separates."""
-    n_samples, n_columns = A.shape
-    blocks = np.vstack([np.hstack([sign * A.T, -np.ones((n_columns, 1))]) for sign in (1, -1)])
-    found = _linprog(
-        np.append(np.zeros(n_samples), 1.0),
-        blocks,
-        np.zeros(2 * n_columns),
-        total=np.append(np.ones(n_samples), 0.0),
-        settings=settings,
-    )
-    return None if found.x is None else np.clip(found.x[:-1], 0.0, None), int(found.nit)
-
-
-def _linprog(
+def linear_program(
     cost: np.ndarray,
     left: np.ndarray,
     right: np.ndarray,
     *,
-    settings: Settings,
-    total: np.ndarray | None = None,
+    equal: np.ndarray | None = None,
+    totals: np.ndarray | None = None,
+    bounds: tuple[float | None, float | None] = (0.0, None),
+    method: str = "highs-ds",
+    settings: Settings | None = None,
 ) -> OptimizeResult:
-    """Solve `min cost x  s.t.  left x <= right, total x = 1, x >= 0` at a vertex."""
+    """Solve `min cost x  s.t.  left x <= right, equal x = totals` between bounds.
+
+    Parameters
+    ----------
+    cost : (m,) array
+    left, right : (a, m) and (a,) arrays
+    equal, totals : (b, m) and (b,) arrays, optional
+        Totals are 0 by default.
+    bounds : pair of float or None
+        Of every unknown.
+    method : str
+        Simplex, the usual one, which ends at a vertex; interior point; or what HiGHS chooses.
+    settings : Settings, optional
+        Its `max_iterations`.
+
+    Returns
+    -------
+    OptimizeResult
+        As SciPy's; x is None where HiGHS found none.
+    """
     options: dict[str, float | int] = {
-        "primal_feasibility_tolerance": FEASIBILITY,
-        "dual_feasibility_tolerance": FEASIBILITY,
-    }
-    if settings.max_iterations is not None:
+        "primal_feasibility_tolerance": FEASIBILITY, "dual_feasibility_tolerance": FEASIBILITY,
+    }  # fmt: skip
+    if settings is not None and settings.max_iterations is not None:
         options["maxiter"] = settings.max_iterations
+    equal = np.zeros((0, len(cost))) if equal is None else equal
+    totals = np.zeros(len(equal)) if totals is None else totals
     return linprog(
-        cost,
-        A_ub=left,
-        b_ub=right,
-        A_eq=None if total is None else total[None, :],
-        b_eq=None if total is None else np.ones(1),
-        method="highs-ds",
-        options=options,
-    )
-
-
-def _like(program: MaxMarginProgram, values: np.ndarray) -> Array:
-    return as_float64(values, like=program.design.X)
+        cost, A_ub=left if len(left) else None, b_ub=right if len(left) else None,
+        A_eq=equal if len(equal) else None, b_eq=totals if len(equal) else None,
+        bounds=bounds, method=method, options=options,
+    )  # fmt: skip
