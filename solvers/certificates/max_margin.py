@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Self
 
 from ..numerics.arrays import Array, array_namespace, as_float64, float_of, matmul
 from ..numerics.checks import (
@@ -82,6 +83,20 @@ class Certificate(FloatRecord):
         for name, value in vars(self).items():
             require_number(name, value, finite=False)
 
+    @classmethod
+    def of(cls, above: tuple[float, float, float], below: tuple[float, float]) -> Self:
+        """Return the certificate of a point and of multipliers.
+
+        Parameters
+        ----------
+        above : (float, float, float)
+            `objective`, `smallest_margin` and `margin_rounding`.
+        below : (float, float)
+            `dual_objective` and `separation_bound`.
+        """
+        gap = gap_between(above[0], below[0])
+        return cls(above[0], below[0], gap, above[1], above[2], below[1], RESOLUTION)
+
     def proves_optimality(self, tol: float) -> bool:
         """True if both bounds agree to the relative tolerance `tol`; NaN proves nothing."""
         require_positive("tol", tol)
@@ -145,17 +160,8 @@ def certify(
     (0.2, 0.2, True)
     """
     require_instance("program", program, MaxMarginProgram)
-    objective, margin, margin_rounding = upper_bound(program, _point("primal", program, primal))
-    dual_objective, separation_bound = _lower_bound(program, _point("dual", program, dual))
-    return Certificate(
-        objective=objective,
-        dual_objective=dual_objective,
-        gap=gap_between(objective, dual_objective),
-        smallest_margin=margin,
-        margin_rounding=margin_rounding,
-        separation_bound=separation_bound,
-        separation_rounding=RESOLUTION,
-    )
+    above = upper_bound(program, _point("primal", program, primal))
+    return Certificate.of(above, _lower_bound(program, _point("dual", program, dual)))
 
 
 def gap_between(upper: float, lower: float) -> float:

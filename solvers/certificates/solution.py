@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
@@ -122,14 +122,12 @@ def conclude(
     if primal is None:
         primal = program.dual_blocks(xp.zeros_like(program.y))
     dual = xp.zeros_like(program.y) if dual is None else xp.clip(dual, min=0.0)
-    certificate = known or certify(program, primal, dual)
-    status = status_of(certificate, tol)
-    margin, total = _sizes(program, certificate, dual)
-    scaled = certify(program, primal / margin, dual / total)
-    if status_of(scaled, tol) is not status:
-        # Where terms cancel, the rounding of this scaling spoils what powers of two leave exact.
-        margin, total = power_of_two(margin) / 2, power_of_two(total)
-        scaled = certify(program, primal / margin, dual / total)
+    margin, total, scaled = feasible(
+        lambda margin, total: certify(program, primal / margin, dual / total),
+        known or certify(program, primal, dual),
+        float_of(xp.sum(dual)),
+        tol,
+    )
     return Solution(
         primal=primal / margin,
         dual=dual / total,
@@ -142,14 +140,33 @@ def conclude(
     )
 
 
-def _sizes(program: MaxMarginProgram, certificate: Certificate, dual: Array) -> tuple[float, float]:
-    """Divisors that bring the smallest margin to 1 and `dual` to feasibility, or its sum to 1."""
-    xp = array_namespace(dual)
-    total = float_of(xp.sum(dual)) or 1.0
-    if not certificate.proves_separability():
-        return 1.0, total
-    bound = certificate.dual_objective
-    return certificate.smallest_margin, total / bound if 0 < bound < math.inf else total
+def feasible(
+    certified: Callable[[float, float], Certificate], known: Certificate, total: float, tol: float
+) -> tuple[float, float, Certificate]:
+    """Return divisors that bring points to feasibility, and the certificate of the scaled ones.
+
+    Parameters
+    ----------
+    certified : callable
+        Certificate of the points over a divisor of the primal and one of the dual point.
+    known : Certificate
+        That of the points as they are.
+    total : float
+        The sum of the multipliers.
+    tol : float
+        The gap of the status that scaling must not cost.
+    """
+    margin, total = 1.0, total or 1.0
+    if known.proves_separability():
+        margin = known.smallest_margin
+        if 0 < known.dual_objective < math.inf:
+            total /= known.dual_objective
+    scaled = certified(margin, total)
+    if status_of(scaled, tol) is not status_of(known, tol):
+        # Where terms cancel, the rounding of this scaling spoils what powers of two leave exact.
+        margin, total = power_of_two(margin) / 2, power_of_two(total)
+        scaled = certified(margin, total)
+    return margin, total, scaled
 
 
 def status_of(certificate: Certificate, tol: float) -> Status:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from ..certificates.answer import Answer
-from ..certificates.max_margin import RESOLUTION, Certificate, gap_between
+from ..certificates.max_margin import Certificate
 from ..certificates.solution import Solution
 from ..certificates.status import Status
 from ..numerics.arrays import Array, NotPositiveDefinite, cholesky_lower, is_sparse, scale_rows
@@ -212,44 +212,21 @@ def certify_kernel(program: KernelProgram, lam: np.ndarray) -> Certificate:
         raise ValueError(f"`lam` must hold {n} finite multipliers that are not negative")
     Q, total = program.signed, float(lam.sum())
     if total == 0:
-        return Certificate(math.inf, 0.0, math.inf, -math.inf, 0.0, 1.0, RESOLUTION)
+        return Certificate.of((math.inf, -math.inf, 0.0), (0.0, 1.0))
     lam = lam / total
     products, sizes = Q @ lam, abs(Q) @ lam
     # Two roundings each: signs times the symmetric part of the kernel.
     lost = rounding(n + 6) * sizes
     terms = float(lam @ sizes)
-    squared = float(lam @ products) + 0.0
-    below, above = squared, squared + rounding(2 * n + 10) * terms
-    smallest = float(products.min())
-    floor = float((products - lost).min())
-    known = rounding(n + 2)
-    return _bounds(lam, Q, (below, above, terms), (smallest, floor), known)
-
-
-def _bounds(
-    lam: np.ndarray,
-    Q: Array,
-    squares: tuple[float, float, float],
-    margins: tuple[float, float],
-    known: float,
-) -> Certificate:
-    """Certificate of multipliers of sum one, whose sum is off by a share `known` at most."""
-    (_, above, terms), (smallest, floor) = squares, margins
-    root = math.sqrt(above)
+    root = math.sqrt(float(lam @ products) + rounding(2 * n + 10) * terms)
+    smallest, floor = float(products.min()), float((products - lost).min())
     objective = root / floor * (1 + rounding(4)) if floor > 0 else math.inf
-    dual = (1 - known) / root * (1 - rounding(4)) if root > 0 else math.inf
+    # The sum of the multipliers is one up to rounding.
+    dual = (1 - rounding(n + 2)) / root * (1 - rounding(4)) if root > 0 else math.inf
     share = 1.0
     if not floor > 0:
         share = _exact_square(lam, Q) / terms if terms > 0 else 0.0
-    return Certificate(
-        objective=objective,
-        dual_objective=dual,
-        gap=gap_between(objective, dual),
-        smallest_margin=smallest,
-        margin_rounding=smallest - floor,
-        separation_bound=share,
-        separation_rounding=RESOLUTION,
-    )
+    return Certificate.of((objective, smallest, smallest - floor), (dual, share))
 
 
 def _exact_square(lam: np.ndarray, Q: Array) -> float:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..certificates.answer import Answer
-from ..certificates.max_margin import CLOSE, RESOLUTION, Certificate, gap_between
-from ..certificates.solution import Solution, status_of
+from ..certificates.max_margin import CLOSE, Certificate
+from ..certificates.solution import Solution, feasible, status_of
 from ..certificates.status import Status
 from ..norms.norm import Norm
 from ..numerics.checks import require_instance, require_shape
@@ -85,7 +84,7 @@ class NormProgram:
 
 
 @dataclass(frozen=True, eq=False)
-class NormSolution(Answer):
+class NormSolution(Solution):
     """Answer to a `NormProgram`, scaled to feasibility and certified.
 
     Attributes
@@ -103,17 +102,9 @@ class NormSolution(Answer):
         The gap asked for and how the solve went.
     """
 
-    ADVICE = Solution.ADVICE
-
     primal: Floats
     dual: Floats
-    equality_dual: Floats
-    status: Status
-    certificate: Certificate
-    tol: float
-    iterations: int
-    seconds: float
-    solver: str
+    equality_dual: Floats = field(kw_only=True)
 
 
 def certify_norm(
@@ -160,17 +151,7 @@ def certify_norm(
     True
     """
     require_instance("program", program, NormProgram)
-    objective, margin, lost = _upper_bound(program, primal)
-    dual_objective, separation = _lower_bound(program, dual, equality_dual)
-    return Certificate(
-        objective=objective,
-        dual_objective=dual_objective,
-        gap=gap_between(objective, dual_objective),
-        smallest_margin=margin,
-        margin_rounding=lost,
-        separation_bound=separation,
-        separation_rounding=RESOLUTION,
-    )
+    return Certificate.of(_upper_bound(program, primal), _lower_bound(program, dual, equality_dual))
 
 
 def conclude_norm(
@@ -205,17 +186,12 @@ def conclude_norm(
     primal = np.zeros(program.image.shape) if primal is None else primal
     dual = np.zeros(program.image.n_rows) if dual is None else np.clip(dual, 0.0, None)
     nu = np.zeros(program.n_equalities) if equality_dual is None else equality_dual
-    found = certify_norm(program, primal, dual, nu)
-    margin, total = 1.0, float(dual.sum()) or 1.0
-    if found.proves_separability():
-        margin = found.smallest_margin
-        if 0 < found.dual_objective < math.inf:
-            total /= found.dual_objective
-    scaled = certify_norm(program, primal / margin, dual / total, nu / total)
-    if status_of(scaled, tol) is not status_of(found, tol):
-        # Where terms cancel, the rounding of this scaling spoils what powers of two leave exact.
-        margin, total = power_of_two(margin) / 2, power_of_two(total)
-        scaled = certify_norm(program, primal / margin, dual / total, nu / total)
+    margin, total, scaled = feasible(
+        lambda margin, total: certify_norm(program, primal / margin, dual / total, nu / total),
+        certify_norm(program, primal, dual, nu),
+        float(dual.sum()),
+        tol,
+    )
     return NormSolution(
         primal=primal / margin,
         dual=dual / total,
