@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._support.doors import door
-from .._support.kinds import fraction, weights
+from .._support.kinds import count, fraction, weights
 from .protocols import check_inputs, check_start
 from .weights import as_tensor, copy_weights
 
@@ -224,7 +224,7 @@ class ResidualReLU(torch.nn.Module):
     [(5, 3), (5, 5), (1, 5)]
     """
 
-    @door()
+    @door(n_layers=count(2))
     def __init__(
         self,
         n_inputs: int,
@@ -238,8 +238,6 @@ class ResidualReLU(torch.nn.Module):
     ) -> None:
         super().__init__()
         check_start({"n_inputs": n_inputs, "n_units": n_units}, init_scale, device=device)
-        if n_layers < 2:
-            raise ValueError(f"`n_layers` must be at least 2, got {n_layers}")
         rng = np.random.default_rng(random_state)
         widths = [n_inputs, *[n_units] * (n_layers - 1), 1]
         self.layers = torch.nn.ParameterList(

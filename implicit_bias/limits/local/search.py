@@ -112,8 +112,6 @@ def local_limit(
     ('LOCAL_OPTIMUM', 0.707107, [1, -1])
     """
     require_tolerance(tol)
-    if max_weights < 0:
-        raise ValueError(f"`max_weights` must be at least 0, got {max_weights}")
     started = time.perf_counter()
     problem = pose_problem(network, X, y, gates)
     n_weights = len(problem.start)

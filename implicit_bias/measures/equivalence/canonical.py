@@ -103,8 +103,6 @@ def canonical_form(
     >>> [W.tolist() for W in form.weights.matrices]
     [[[2.0, 0.0]], [[2.0]]]
     """
-    if scaling not in ("balanced", "unit"):
-        raise ValueError(f'`scaling` must be "balanced" or "unit", got {scaling!r}')
     reduced = reduce_network(as_weights(network), tol=tol)
     find = balancing_scales if scaling == "balanced" else unit_scales
     scales, sweeps = find(reduced.weights)

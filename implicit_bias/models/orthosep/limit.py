@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -198,10 +198,6 @@ class OrthosepLimit(Limit):
         M. Phuong, "Underspecification in Deep Learning", corollary 3.1, where u and z are left
         open.
         """
-        if surviving not in get_args(Surviving):
-            raise ValueError(
-                f"`surviving` must be 'both', 'positive' or 'negative', got {surviving!r}"
-            )
         if self.slope and surviving != "both":
             raise ValueError(
                 f"`surviving` must be 'both' with leaky units, got {surviving!r}: those of one "

@@ -1,7 +1,7 @@
 """Deep gated network whose gates are soft and have weights of their own, or its own weights."""
 
 from collections.abc import Sequence
-from typing import Literal, Unpack, get_args
+from typing import Literal, Unpack
 
 import numpy as np
 import torch
@@ -100,8 +100,6 @@ class SoftDGN(OwnGates, torch.nn.Module):
     ) -> None:
         super().__init__()
         check_hidden(widths)
-        if signals not in get_args(Signals):
-            raise ValueError(f'`signals` must be "soft" or "relu", got {signals!r}')
         if shared and signals != "soft":
             raise ValueError(
                 '`signals` must be "soft" with `shared` weights: the gating network is the value '
