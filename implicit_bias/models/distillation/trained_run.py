@@ -15,7 +15,7 @@ from ...runs.reports.finding import Finding
 from ...runs.reports.findings import TOGETHER
 from ...runs.reports.saved.writers import write_path
 from ...runs.reports.trained import Trained
-from ...runs.reports.verdict import Evidence, decide
+from ...runs.reports.verdict import Evidence
 from ...runs.reports.views import Views
 from ...runs.setup import torch_dtype
 from .comparison import DistillationComparison, compare_with_distillation
@@ -58,23 +58,20 @@ def _student(setup: DistillationSetup) -> DeepLinear | LinearStudent:
 
 def _comparison(setup: DistillationSetup, found: DistillationComparison) -> Finding:
     """Return the finding that compares the student with its flow and its limit."""
-    return Finding.measured(
+    heads = ("", "limit", "flow at this time", "trained student")
+    tables = (
+        Table(TOGETHER, heads, tuple(found.states())),
+        Table("comparison", ("", "value"), tuple(found.rows())),
+    )
+    return Finding(
         "comparison",
-        found,
-        tables=(
-            Table(
-                TOGETHER,
-                ("", "limit", "flow at this time", "trained student"),
-                tuple(found.states()),
-            ),
-            Table("comparison", ("", "value"), tuple(found.rows())),
-        ),
+        {"comparison": found},
+        evidence=(_evidence(setup.limit, found),),
         panels=(
             partial(plot_span_error, curves=found.curves),
             partial(plot_null_part, curves=found.curves, limit=setup.limit),
         ),
-        verdicts=(decide(_evidence(setup.limit, found)),),
-        sides=_sides(found),
+        further=Views(tables=tables, sides=_sides(found)),
     )
 
 

@@ -39,6 +39,7 @@ from ...training.trajectory import Trajectory
 from ..prospects import heading_finding
 from ..reports.finding import Finding
 from ..reports.findings import dual_condition, solved
+from ..reports.views import Views
 from ..unit_changes import growth_finding
 from .figure import plot_margins_beside, plot_ratio, plot_unit_shares
 from .optimum import Optimum
@@ -171,23 +172,19 @@ def network_finding(
         if structure.form is Form.UNITS and found.kkt is not None and state.n_units > 1:
             panels.append(partial(plot_unit_shares, *_shares(structure, found, limit)))
     said = state.cells() | {"log_inverse_loss": -log_loss, "smallest_margin": state.smallest_margin}
-    return Finding.measured(
+    rows = (*state.rows(), *lines({"log_inverse_loss": -log_loss}, "log_inverse_loss"))
+    return Finding(
         "comparison",
-        state,
-        record={"kkt": None if found.kkt is None else _record(found.kkt)},
-        tables=(
-            Table(
-                "the network",
-                ("", "value"),
-                (*state.rows(), *lines({"log_inverse_loss": -log_loss}, "log_inverse_loss")),
-                of_network=True,
-            ),
-        ),
-        panels=tuple(panels),
+        {"comparison": state},
         assumptions=tuple(assumptions),
-        row=said,
-        sides=(*_held_out_side(state, optimum), Side("network", _of_screen(state, -log_loss))),
-        shortfall="" if separates else unseparated(found),
+        panels=tuple(panels),
+        further=Views(
+            record={"kkt": None if found.kkt is None else _record(found.kkt)},
+            tables=(Table("the network", ("", "value"), rows, of_network=True),),
+            row=said,
+            sides=(*_held_out_side(state, optimum), Side("network", _of_screen(state, -log_loss))),
+            shortfall="" if separates else unseparated(found),
+        ),
     )
 
 

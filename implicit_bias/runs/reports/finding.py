@@ -58,14 +58,6 @@ class Finding(Shown):
         """Return a finding of which this is said, as of `Views`, and nothing else."""
         return cls(key, further=Views(**views))
 
-    @classmethod
-    def measured(cls, key: str, found: Any, **further: Any) -> Self:
-        """Return a finding about one result of declared quantities, under its key.
-
-        `further` is as of `Views`, and comes on top of what the result says.
-        """
-        return cls(key, {key: found}, further=Views(**further))
-
     def but(self, **views: Any) -> Finding:
         """Return the same with other views: what is given takes the place of what there was."""
         return Finding(self.key, further=replace(self.views, **views), parts=self.parts)
