@@ -234,7 +234,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     *(
         (f"models/*/{name}.py", (".", *BELOW_MODELS))
         for name in ("parts", "*run", "diagnosis", "*comparison", "machines", "freezing", "figure",
-                     "schedule", "setup", "training")
+                     "schedule", "training")
     ),
     ("models/*/*.py", (".", "_support.solve", "data.*", "gates.*", "limits.*")),
     ("estimators/*.py", (".", "_support.solve", "data.*", "gates.*", "limits.*", "models.*")),

@@ -13,6 +13,7 @@ from ...quantities.formatting import number, share
 from ...quantities.said import Table
 from ...quantities.table import lines
 from ...runs.reports.finding import Finding
+from ...runs.reports.views import Views
 from .data import TransferTask
 from .figure import plot_bound, plot_learning, plot_tail
 from .limit import DistillationLimit
@@ -56,24 +57,22 @@ def limit_finding(
         *lines(shown, "angle", "risk"),
     )
     record = limit.to_dict() | {"angle": between, "transfer_risk": risk}
-    return Finding.said(
+    cells = {
+        "n_classes": len(task.teacher) if task.of_classes else None,
+        "angle_limit": between,
+        "risk_limit": risk,
+    }
+    return Finding(
         "limit",
-        record={"limit": record},
-        tables=(Table("prediction", ("", NAME), rows),),
-        files={"limit.safetensors": limit.save},
+        {"limit": limit, "task": task},
+        NAME,
         assumptions=assumed,
-        statuses={NAME: limit.status},
-        certificates={NAME: record},
-        objects={"limit": limit, "task": task},
-        row={
-            "limit": NAME,
-            "stationarity": certificate.residual,
-            "limit_seconds": limit.seconds,
-            "n_classes": len(task.teacher) if task.of_classes else None,
-            "null_norm_limit": limit.null_norm,
-            "angle_limit": between,
-            "risk_limit": risk,
-        },
+        further=Views(
+            record={"limit": record},
+            tables=(Table("prediction", ("", NAME), rows),),
+            certificates={NAME: record},
+            row=cells,
+        ),
     )
 
 

@@ -80,6 +80,10 @@ class DistillationLimit(Result):
         "samples by more than the tolerance. Samples that are nearly dependent decide here: "
         "rescale the inputs, move `rcond` off their singular values, or raise `tol`",
     }
+    ROW: ClassVar = {
+        "stationarity": "certificate.residual", "limit_seconds": "seconds",
+        "null_norm_limit": "null_norm",
+    }  # fmt: skip
     RECORD = ("norm", "projection_norm", "null_norm", "null_bound")
     BRIEF = (
         "{status.name}, weights {zeta.shape}, depth {depth}, rank {rank}\n"

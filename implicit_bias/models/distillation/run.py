@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..._support.words import LossName
+from ...data.arrays import Floats
 from ...data.catalogue import load_class_data
 from ...data.labelled import ClassDataset
 from ...data.made.pairs import load_pair
-from ...runs.gathering import gather
 from ...runs.reports.finding import Finding
-from ...runs.reports.report import Report
 from ...runs.setup import Setup, training_settings
+from ...runs.stages import Found, Run, Stage, later
+from ...training.settings import TrainingSettings
 from .closed_form import distillation_limit
 from .data import TransferTask, image_task, make_angle_task
 from .diagnosis import assumptions, limit_finding, risk_finding
 from .limit import DistillationLimit
-from .setup import DistillationSetup
 from .training import draw_start, stable_rates
 
 # Sizes where none are given: of the thesis's setting in 1000 dimensions a tenth, and of the
@@ -28,7 +28,32 @@ from .training import draw_start, stable_rates
 ANGLES, INPUTS, HELD_OUT, IMAGES = 20, 100, 2000, {"digits": 30, "mnist": 100}
 
 
-def run_distillation(setup: Setup) -> Report:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DistillationSetup(Setup):
+    """The setup of a run, its learning rates filled in, with its task, start and limit.
+
+    Attributes
+    ----------
+    task : TransferTask
+        Inputs, teacher and held-out inputs.
+    start : (D,) or (K, D) array
+        Initial end-to-end weights of the student.
+    turned : bool
+        True if the direction that was drawn is reversed.
+    limit : DistillationLimit
+        The limit from `start`.
+    settings : TrainingSettings
+        The settings of training, learning rates included.
+    """
+
+    task: TransferTask
+    start: Floats
+    turned: bool
+    limit: DistillationLimit
+    settings: TrainingSettings
+
+
+def run_distillation(setup: Setup) -> Run[DistillationSetup]:
     """Predict a linear student of a linear teacher, bound its risk, train it, compare.
 
     Raises
@@ -64,7 +89,7 @@ def run_distillation(setup: Setup) -> Report:
         },
         title=f"a student of {_described(whole)} beside its flow and its limit",
     )
-    return gather(heading, _find(whole), setup.folder)
+    return Run(setup=whole, heading=heading, stages=STAGES)
 
 
 def _task(setup: Setup) -> TransferTask:
@@ -122,15 +147,25 @@ def _described(setup: DistillationSetup) -> str:
     return f"{depth} linear layer" + ("" if depth == 1 else "s")
 
 
-def _find(setup: DistillationSetup) -> Iterator[Finding]:
-    """Yield the findings of the run, each as soon as it is known."""
-    task, options = setup.task, setup.options
-    assumed = assumptions(task, options, setup.start, turned=setup.turned)
-    yield limit_finding(setup.limit, task, assumed)
-    if not task.of_classes:  # angles are of two classes
-        setup.progress.stage("bounding the risk")
-        yield risk_finding(setup.limit, task, options.kappa)
-    if setup.trains:
-        from .trained_run import train_and_compare  # with torch, which no limit alone needs
+def _predict(setup: DistillationSetup, found: Found) -> Iterator[Finding]:
+    assumed = assumptions(setup.task, setup.options, setup.start, turned=setup.turned)
+    yield limit_finding(setup.limit, setup.task, assumed)
 
-        yield from train_and_compare(setup)
+
+def _bound_risk(setup: DistillationSetup, found: Found) -> Iterator[Finding]:
+    yield risk_finding(setup.limit, setup.task, setup.options.kappa)
+
+
+STAGES: tuple[Stage[DistillationSetup], ...] = (
+    Stage(finds=_predict),
+    Stage(
+        finds=_bound_risk,
+        says="bounding the risk",
+        when=lambda setup, found: not setup.task.of_classes,  # angles are of two classes
+    ),
+    Stage(
+        finds=later(f"{__package__}.trained_run:train_and_compare"),
+        says="training a student for {setup.settings.n_steps} steps",
+        trains=True,
+    ),
+)

@@ -18,10 +18,11 @@ from ...runs.reports.trained import Trained
 from ...runs.reports.verdict import Evidence
 from ...runs.reports.views import Views
 from ...runs.setup import torch_dtype
+from ...runs.stages import Found
 from .comparison import DistillationComparison, compare_with_distillation
 from .figure import plot_null_part, plot_span_error
 from .limit import DistillationLimit
-from .setup import DistillationSetup
+from .run import DistillationSetup
 from .training import student_weights
 
 # Layers between are as wide as one likes: of a balanced start all have rank one.
@@ -30,10 +31,9 @@ WIDTH = 10
 SCREEN = ("path_error", "zeta_cosine", "agreement")
 
 
-def train_and_compare(setup: DistillationSetup) -> Iterator[Finding]:
+def train_and_compare(setup: DistillationSetup, found: Found) -> Iterator[Finding]:
     """Train a student from the start of the run, and find how it compares with its limit."""
     task = setup.task
-    setup.progress.stage(f"training a student for {setup.settings.n_steps} steps")
     network = _student(setup)
     X, labels, settings = task.X, task.soft_labels, setup.settings
     trajectory = fit(setup, network, X, labels, settings=settings, observer=student_weights)
