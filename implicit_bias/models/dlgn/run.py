@@ -28,10 +28,9 @@ from ...networks.gated.dlgn import DLGN
 from ...quantities.formatting import DASH
 from ...quantities.premises import MARGINS
 from ...quantities.said import Side, Table
-from ...runs.drawing.runs import run_panels
+from ...runs.drawing.figures import Panels
 from ...runs.fit import fit
-from ...runs.gathering import gather
-from ...runs.programs import RunPrograms, stated
+from ...runs.programs import StatedProgram, stated
 from ...runs.reports.bounds import (
     BOUND,
     bound_evidence,
@@ -47,10 +46,10 @@ from ...runs.reports.findings import (
     solved,
     usable,
 )
-from ...runs.reports.report import Report
 from ...runs.reports.trained import Trained, divergence, unseparated
 from ...runs.reports.verdict import Evidence, Verdict, decide
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
+from ...runs.stages import Found, Run, Stage
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
@@ -110,7 +109,27 @@ class Frozen:
         return SVMFReLU() if self.setup.options.experts == "linear" else ConstantExperts()
 
 
-def run_dlgn(setup: Setup) -> Report:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DLGNSetup(SampleSetup):
+    """The setup of a run, with its network, whose half-spaces train first.
+
+    Attributes
+    ----------
+    network : DLGN
+    phases : tuple of (float, int)
+        Steepness of the soft gates, and steps at it.
+    """
+
+    network: DLGN
+    phases: tuple[tuple[float, int], ...]
+
+    @cached_property
+    def frozen(self) -> Frozen:
+        """The network with its gates frozen as they are when it is first asked for."""
+        return _freeze(self, self.network)
+
+
+def run_dlgn(setup: Setup) -> Run[DLGNSetup]:
     """Train the half-spaces of a DLGN with soft gates, freeze them, and go on to the limit.
 
     Raises
@@ -119,39 +138,7 @@ def run_dlgn(setup: Setup) -> Report:
         If an option is out of range or the data are not there, before any long work.
     """
     options = setup.options
-    parts = steepening(options.beta, options.final_beta, options.gate_steps)
-    samples, network = _prepare(setup)
-    check_trainer(options.trainer, network.value)
-    heading = setup.heading(
-        data_record(samples.dataset),
-        title=f"DLGN of {options.experts} experts, its half-spaces frozen",
-        theorem="" if options.depth == 2 else DEEP,
-        source="none names the limit of a DLGN of several hidden layers",
-    )
-    return gather(heading, _find(samples, network, parts), setup.folder)
-
-
-def dlgn_programs(setup: Setup) -> RunPrograms:
-    """State the program of the limit, or of the bound, in the half-spaces as they are drawn.
-
-    Raises
-    ------
-    ValueError, FileNotFoundError
-        If an option is out of range, the data are not there, or there are more paths than memory
-        holds.
-    """
-    samples, network = _prepare(setup)
-    frozen, steps = _freeze(samples, network), setup.options.gate_steps
-    setup.progress.stage(f"stating {frozen.name} on {len(samples.train.y)} samples")
-    note = f"half-spaces are as they were drawn, and a run trains them for {steps} steps first"
-    problem = frozen.formulation.literal(*frozen.samples[0])
-    program = stated(frozen.name, problem, note if steps else "")
-    return RunPrograms(setup.model, samples.dataset.description, (program,))
-
-
-def _prepare(setup: Setup) -> tuple[SampleSetup, DLGN]:
-    """Load the data and draw the network."""
-    options = setup.options
+    phases = steepening(options.beta, options.final_beta, options.gate_steps)
     _check_layers(options)
     samples = prepare(setup)
     network = DLGN(
@@ -161,28 +148,48 @@ def _prepare(setup: Setup) -> tuple[SampleSetup, DLGN]:
         beta=options.beta,
         **start(options, setup.seeds.weights),
     )
-    return samples, network
+    whole = DLGNSetup(**samples.shared, network=network, phases=phases)
+    heading = setup.heading(
+        data_record(samples.dataset),
+        title=f"DLGN of {options.experts} experts, its half-spaces frozen",
+        theorem="" if options.depth == 2 else DEEP,
+        source="none names the limit of a DLGN of several hidden layers",
+    )
+    takes = partial(check_trainer, options.trainer, network.value)
+    return Run(setup=whole, heading=heading, stages=STAGES, checks=takes)
 
 
-def _find(
-    setup: SampleSetup, network: DLGN, parts: tuple[tuple[float, int], ...]
-) -> Iterator[Finding]:
-    """Yield the findings of the run, each as soon as it is known."""
-    setup.progress.stage(f"training half-spaces with soft gates for {_steps(parts)} steps")
-    training = _train_gates(setup, network, parts)
-    frozen = _freeze(setup, network)
-    yield _gates(training, frozen)
-    if not training.finished:
-        return
-    yield gating_file(frozen.gating)
+def _learn_gates(setup: DLGNSetup, found: Found) -> Iterator[Finding]:
+    setup.progress.stage(f"training half-spaces with soft gates for {_steps(setup.phases)} steps")
+    training = _train_gates(setup, setup.network, setup.phases)
+    yield _gates(training, setup.frozen)
+    if training.finished:
+        yield gating_file(setup.frozen.gating)
+
+
+def _predict(setup: DLGNSetup, found: Found) -> Iterator[Finding]:
+    frozen = setup.frozen
     setup.progress.stage(f"solving {frozen.name} ({setup.options.solver})")
     limit = _solve(frozen)
-    alone = bound_finding(limit) if isinstance(limit, PathLimit) else solved(limit, frozen.name)
-    alone = _with_closed(alone, limit, frozen)
-    yield alone
-    if not (usable(limit) and setup.trains):
-        return
-    twin = network.freeze_gates()
+    yield _with_closed(_of_limit(limit, frozen), limit, frozen)
+
+
+def _of_limit(limit: Limit, frozen: Frozen) -> Finding:
+    return bound_finding(limit) if isinstance(limit, PathLimit) else solved(limit, frozen.name)
+
+
+def _state(setup: DLGNSetup) -> Iterator[StatedProgram]:
+    """State the program of the limit, or of the bound, in the half-spaces as they are drawn."""
+    frozen, steps = setup.frozen, setup.options.gate_steps
+    setup.progress.stage(f"stating {frozen.name} on {len(setup.train.y)} samples")
+    note = f"half-spaces are as they were drawn, and a run trains them for {steps} steps first"
+    yield stated(frozen.name, frozen.formulation.literal(*frozen.samples[0]), note if steps else "")
+
+
+def _go_on(setup: DLGNSetup, found: Found) -> Iterator[Finding]:
+    """Train the network with its gates frozen, and find how it compares."""
+    frozen, limit = setup.frozen, found["limit"]
+    twin = setup.network.freeze_gates()
     setup.progress.stage(f"going on with frozen gates for {setup.settings.n_steps} steps")
     trajectory = fit(
         setup,
@@ -195,8 +202,8 @@ def _find(
         observer=Distances(None, *frozen.samples, loss=setup.options.loss),
     )
     held_out = to_numpy(limit.predictor(frozen.samples[1].X, frozen.samples[1].gates))
-    panels = run_panels(trajectory, None, held_out, name=frozen.name)
-    yield Finding("network", {"network": Trained(twin, trajectory)}, panels=tuple(panels))
+    panels = Panels("runs:run_panels", (trajectory, None, held_out, frozen.name))
+    yield Finding("network", {"network": Trained(twin, trajectory)}, panels=(panels,))
     if not trajectory.finished or not trajectory.smallest_margin[-1] > 0:
         yield Finding("verdict", evidence=(_unseparated(limit, trajectory),))
         return
@@ -207,8 +214,16 @@ def _find(
         loss_vanishes(trajectory),
         MARGINS.found(smallest=float(trajectory.smallest_margin[-1])),
     )
+    alone = _of_limit(limit, frozen)
     alone = alone.but(assumptions=(*alone.views.assumptions, *known))
     yield from _compared(frozen, limit, value, twin, alone)
+
+
+STAGES: tuple[Stage[DLGNSetup], ...] = (
+    Stage(finds=_learn_gates, required=True),
+    Stage(finds=_predict, states=_state),
+    Stage(finds=_go_on, trains=True, when=lambda setup, found: usable(found["limit"])),
+)
 
 
 def _compared(
