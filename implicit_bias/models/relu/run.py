@@ -8,8 +8,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,14 +30,13 @@ from ...quantities.said import Table
 from ...quantities.table import MEASURED, lines
 from ...runs.drawing.map_rows import plane_snapshots
 from ...runs.fit import fit
-from ...runs.gathering import gather
-from ...runs.programs import RunPrograms, stated
+from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import gating_file
-from ...runs.reports.report import Report
 from ...runs.reports.trained import Trained, divergence, unseparated
 from ...runs.reports.verdict import Evidence, decide
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
+from ...runs.stages import Found, Run, Stage
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
 from .comparison import MachineComparison, ReLUComparison, compare_relu, view_relu
@@ -68,7 +67,40 @@ ALONE = (
 )
 
 
-def run_relu(setup: Setup) -> Report:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReLUSetup(SampleSetup):
+    """The setup of a run, with its network and what watches its training.
+
+    Attributes
+    ----------
+    network, twin : DeepReLU
+        Alike as they begin: one stays a ReLU network, one freezes its gates.
+    freeze_at : int or None
+        The step at which it does; None where none does.
+    """
+
+    network: DeepReLU
+    twin: DeepReLU
+    freeze_at: int | None
+
+    @property
+    def local(self) -> bool:
+        """True if the local optimum next to the network is looked for."""
+        return _with_local_limit(self.options)
+
+    @cached_property
+    def snapshots(self) -> NetworkSnapshots | None:
+        """The network at steps of its training, on the plane."""
+        return plane_snapshots(self.network, self.train.X, self.settings.n_steps)
+
+    @cached_property
+    def half(self) -> HalfWay:
+        """The network at half of its steps, and what is measured on the way."""
+        observer = Distances(None, *self.samples, loss=self.options.loss)
+        return HalfWay(observer, self.settings.checkpoints(), slope=self.options.slope)
+
+
+def run_relu(setup: Setup) -> Run[ReLUSetup]:
     """Train a ReLU network, freeze what it learned in four ways, and compare all of them.
 
     Beside them stands a network that froze its gates on the way and went on without changing
@@ -82,11 +114,16 @@ def run_relu(setup: Setup) -> Report:
         training diverges.
     """
     options = setup.options
-    if not setup.trains:
-        raise ValueError("`steps` 0 predicts alone, and the machines of relu need learned gates")
-    samples, network, freeze_at = _prepare(setup)
-    check_trainer(options.trainer, network)
-    local = _with_local_limit(options)
+    _check_options(options)
+    samples = prepare(setup)
+    network, local = _network(samples, setup.seeds.weights), _with_local_limit(options)
+    freezes = local or options.freeze_at is not None
+    whole = ReLUSetup(
+        **samples.shared,
+        network=network,
+        twin=copy.deepcopy(network),
+        freeze_at=freezing_step(options, samples.settings) if freezes else None,
+    )
     heading = setup.heading(
         data_record(samples.dataset),
         title=f"{_name(options)} beside "
@@ -95,71 +132,56 @@ def run_relu(setup: Setup) -> Report:
         source="none names the limit of a ReLU network"
         + ("" if options.depth == 2 else " of several hidden layers"),
     )
-    return gather(heading, _find(samples, network, freeze_at), setup.folder)
+    return Run(setup=whole, heading=heading, stages=STAGES, checks=lambda: _check(whole))
 
 
-def relu_programs(setup: Setup) -> RunPrograms:
-    """State the programs of the four machines, and of the copy that freezes its gates.
+def _check(setup: ReLUSetup) -> None:
+    """See that the network is trained at all, and that the trainer takes it."""
+    if not setup.trains:
+        raise ValueError("`steps` 0 predicts alone, and the machines of relu need learned gates")
+    check_trainer(setup.options.trainer, setup.network)
 
-    Raises
-    ------
-    ValueError, FileNotFoundError
-        If an option is out of range, the data are not there, or there are more paths than memory
-        holds.
-    """
-    samples, network, freeze_at = _prepare(setup)
-    train = samples.train
-    view = view_relu(network, train.X, train.y, _random_gates(samples))
+
+def _state(setup: ReLUSetup) -> Iterator[StatedProgram]:
+    """State the programs of the four machines, and of the copy that freezes its gates."""
+    train = setup.train
+    view = view_relu(setup.network, train.X, train.y, _random_gates(setup))
     note = "of the network as it starts, and a run trains it first"
     notes = {"rc": "", "hl": f"activations are those {note}"}
-    programs = []
     for key, (formulation, inputs, gates) in view.machines().items():
         setup.progress.stage(f"stating {RELU_SVMS[key]}")
         problem = formulation.literal(inputs, train.y, gates)
-        programs.append(stated(RELU_SVMS[key], problem, notes.get(key, f"gates are those {note}")))
-    if freeze_at is not None:
+        yield stated(RELU_SVMS[key], problem, notes.get(key, f"gates are those {note}"))
+    if setup.freeze_at is not None:
         widths = _widths(setup.options)
         frozen = SVMFReLU() if len(widths) == 1 else PathLasso(widths)
         setup.progress.stage(f"stating {frozen.name} on frozen gates")
-        problem = frozen.literal(*frozen_samples(samples, network)[0])
-        name = f"{frozen.name} on the gates of step {freeze_at}"
-        programs.append(stated(name, problem, f"gates are those {note}"))
-    return RunPrograms(setup.model, samples.dataset.description, tuple(programs))
+        problem = frozen.literal(*frozen_samples(setup, setup.network)[0])
+        name = f"{frozen.name} on the gates of step {setup.freeze_at}"
+        yield stated(name, problem, f"gates are those {note}")
 
 
-def _prepare(setup: Setup) -> tuple[SampleSetup, DeepReLU, int | None]:
-    """Load the data, draw the network, and find the step at which a copy freezes its gates."""
-    options = setup.options
-    _check_options(options)
-    samples = prepare(setup)
-    network = _network(samples, setup.seeds.weights)
-    if options.freeze_at is None and not _with_local_limit(options):
-        return samples, network, None
-    return samples, network, freezing_step(options, samples.settings)
-
-
-def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Iterator[Finding]:
-    """Yield the findings of the run, each as soon as it is known."""
-    options, n_steps = setup.options, setup.settings.n_steps
-    # Twins: one stays a ReLU network, one freezes its gates.
-    twin = copy.deepcopy(network)
-    snapshots = plane_snapshots(network, setup.train.X, n_steps)
-    setup.progress.stage(f"training a {_name(options)} for {n_steps} steps")
-    observer = Distances(None, *setup.samples, loss=options.loss)
-    half = HalfWay(observer, setup.settings.checkpoints(), slope=options.slope)
-    trajectory = _train(setup, network, snapshots, half)
-    found = Finding(
+def _learn(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
+    """Train the network, which learns its gates."""
+    network, n_steps = setup.network, setup.settings.n_steps
+    setup.progress.stage(f"training a {_name(setup.options)} for {n_steps} steps")
+    trajectory = _train(setup)
+    ended = Finding(
         "network",
         {"network": Trained(network, trajectory)},
-        panels=tuple(network_panels(trajectory, freeze_at)),
+        panels=tuple(network_panels(trajectory, setup.freeze_at)),
     )
-    yield found
-    yield _measured(setup, network, trajectory, found)
-    local = None
-    if isinstance(network, ReLU) and _with_local_limit(options):
-        beside = find_relu_limit(setup, network, trajectory, half, LEARNS)
-        local = beside.views.objects["local_limit"]
-        yield beside
+    yield ended
+    yield _measured(setup, network, trajectory, ended)
+
+
+def _find_local(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
+    yield find_relu_limit(setup, found["network"], found["trajectory"], setup.half, LEARNS)
+
+
+def _beside_machines(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
+    """Solve the four machines, and compare the network with them and with neurons."""
+    network, options = setup.network, setup.options
     setup.progress.stage(f"solving four SVMs ({options.solver})")
     gating = _random_gates(setup)
     views = [view_relu(network, sample.X, sample.y, gating) for sample in setup.samples]
@@ -168,37 +190,51 @@ def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Itera
     yield machines
     yield gating_file(gating)
     setup.progress.stage("comparing")
-    comparison = compare_relu(limits, network, *views)
-    yield _compared(machines, comparison)
+    yield _compared(machines, compare_relu(limits, network, *views))
     # Its place is before the pictures in the plane, whenever it is known.
     yield Finding.said("frozen", record={"frozen": None})
-    yield find_neurons(setup, network, limits.lc, RELU_SVMS["lc"], local)
-    if snapshots is not None and limits.lc.certificate.proves_separability():
-        snapshots.take(int(trajectory.step[-1]))
-        row = relu_map_row(limits.lc, network, snapshots, setup.train)
+    yield find_neurons(setup, network, limits.lc, RELU_SVMS["lc"], found.get("local_limit"))
+    if setup.snapshots is not None and limits.lc.certificate.proves_separability():
+        setup.snapshots.take(int(found["trajectory"].step[-1]))
+        row = relu_map_row(limits.lc, network, setup.snapshots, setup.train)
         yield Finding.said("maps", panels=(row,))
-    if freeze_at is not None and trajectory.finished:
-        if isinstance(twin, ReLU):
-            yield from find_frozen(setup, twin, network, freeze_at=freeze_at)
-        else:
-            yield from find_deep_frozen(setup, twin, network, freeze_at=freeze_at)
-    if options.starts > 1 and trajectory.finished:
-        make = partial(_network, setup)
-        yield from find_starts(setup, make, _name(options), network, trajectory, local)
 
 
-def _train(
-    setup: SampleSetup, network: DeepReLU, snapshots: NetworkSnapshots | None, half: HalfWay
-) -> Trajectory:
+def _freeze(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
+    """Train the copy that freezes its gates."""
+    twin, network, freeze_at = setup.twin, setup.network, setup.freeze_at
+    assert freeze_at is not None
+    if isinstance(twin, ReLU):
+        yield from find_frozen(setup, twin, network, freeze_at=freeze_at)
+    else:
+        yield from find_deep_frozen(setup, twin, network, freeze_at=freeze_at)
+
+
+def _start_again(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
+    make, name = partial(_network, setup), _name(setup.options)
+    local = found.get("local_limit")
+    yield from find_starts(setup, make, name, setup.network, found["trajectory"], local)
+
+
+STAGES: tuple[Stage[ReLUSetup], ...] = (
+    Stage(finds=_learn),
+    Stage(finds=_find_local, when=lambda setup, found: setup.local),
+    Stage(finds=_beside_machines, states=_state),
+    Stage(finds=_freeze, trains=True, when=lambda setup, found: setup.freeze_at is not None),
+    Stage(finds=_start_again, trains=True, when=lambda setup, found: setup.options.starts > 1),
+)
+
+
+def _train(setup: ReLUSetup) -> Trajectory:
     try:
         return fit(
             setup,
-            network,
+            setup.network,
             *setup.train,
             settings=setup.settings,
             X_val=setup.held_out.X,
-            observer=half,
-            callback=snapshots,
+            observer=setup.half,
+            callback=setup.snapshots,
         )
     except FloatingPointError as error:  # there is no prediction without learned gates
         raise ValueError(str(error)) from error
