@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
 
 from ..numerics.arrays import Array, array_namespace, as_float64, float_of, matmul
 from ..numerics.checks import (
@@ -83,20 +82,6 @@ class Certificate(FloatRecord):
         for name, value in vars(self).items():
             require_number(name, value, finite=False)
 
-    @classmethod
-    def of(cls, above: tuple[float, float, float], below: tuple[float, float]) -> Self:
-        """Return the certificate of a point and of multipliers.
-
-        Parameters
-        ----------
-        above : (float, float, float)
-            `objective`, `smallest_margin` and `margin_rounding`.
-        below : (float, float)
-            `dual_objective` and `separation_bound`.
-        """
-        gap = gap_between(above[0], below[0])
-        return cls(above[0], below[0], gap, above[1], above[2], below[1], RESOLUTION)
-
     def proves_optimality(self, tol: float) -> bool:
         """True if both bounds agree to the relative tolerance `tol`; NaN proves nothing."""
         require_positive("tol", tol)
@@ -161,7 +146,21 @@ def certify(
     """
     require_instance("program", program, MaxMarginProgram)
     above = upper_bound(program, _point("primal", program, primal))
-    return Certificate.of(above, _lower_bound(program, _point("dual", program, dual)))
+    return certificate_of(above, _lower_bound(program, _point("dual", program, dual)))
+
+
+def certificate_of(above: tuple[float, float, float], below: tuple[float, float]) -> Certificate:
+    """Return the certificate of a point and of multipliers.
+
+    Parameters
+    ----------
+    above : (float, float, float)
+        `objective`, `smallest_margin` and `margin_rounding`.
+    below : (float, float)
+        `dual_objective` and `separation_bound`.
+    """
+    gap = gap_between(above[0], below[0])
+    return Certificate(above[0], below[0], gap, above[1], above[2], below[1], RESOLUTION)
 
 
 def gap_between(upper: float, lower: float) -> float:

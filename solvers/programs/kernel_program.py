@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from ..certificates.answer import Answer
-from ..certificates.max_margin import Certificate
+from ..certificates.max_margin import Certificate, certificate_of
 from ..certificates.solution import Solution
 from ..certificates.status import Status
 from ..numerics.arrays import Array, NotPositiveDefinite, cholesky_lower, is_sparse, scale_rows
@@ -212,7 +212,7 @@ def certify_kernel(program: KernelProgram, lam: np.ndarray) -> Certificate:
         raise ValueError(f"`lam` must hold {n} finite multipliers that are not negative")
     Q, total = program.signed, float(lam.sum())
     if total == 0:
-        return Certificate.of((math.inf, -math.inf, 0.0), (0.0, 1.0))
+        return certificate_of((math.inf, -math.inf, 0.0), (0.0, 1.0))
     lam = lam / total
     products, sizes = Q @ lam, abs(Q) @ lam
     # Two roundings each: signs times the symmetric part of the kernel.
@@ -226,7 +226,7 @@ def certify_kernel(program: KernelProgram, lam: np.ndarray) -> Certificate:
     share = 1.0
     if not floor > 0:
         share = _exact_square(lam, Q) / terms if terms > 0 else 0.0
-    return Certificate.of((objective, smallest, smallest - floor), (dual, share))
+    return certificate_of((objective, smallest, smallest - floor), (dual, share))
 
 
 def _exact_square(lam: np.ndarray, Q: Array) -> float:

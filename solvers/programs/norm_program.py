@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..certificates.max_margin import CLOSE, Certificate
+from ..certificates.max_margin import CLOSE, Certificate, certificate_of
 from ..certificates.solution import Solution, feasible, status_of
 from ..certificates.status import Status
 from ..norms.norm import Norm
@@ -151,7 +151,7 @@ def certify_norm(
     True
     """
     require_instance("program", program, NormProgram)
-    return Certificate.of(_upper_bound(program, primal), _lower_bound(program, dual, equality_dual))
+    return certificate_of(_upper_bound(program, primal), _lower_bound(program, dual, equality_dual))
 
 
 def conclude_norm(
