@@ -383,7 +383,7 @@ def test_a_run_loads_what_it_calls_and_little_else() -> None:
     """Of more than 500 modules: another family's run, pictures that nobody asked for are not."""
     program = (
         "import sys; from implicit_bias.cli import compare\n"
-        "try: compare(['--model', 'gln', '--quiet', '--n-train', '60', '--steps', '300'])\n"
+        "try: compare(['--model', 'gln', '--quiet', '--n-train', '40', '--steps', '100'])\n"
         "except SystemExit as end: assert end.code == 0, end.code\n"
         f"print(*(name for name in sys.modules if name.split('.')[0] in ({PACKAGE!r}, 'solvers')))"
     )
