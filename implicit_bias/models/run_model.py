@@ -172,10 +172,9 @@ def run_setup(setup: Setup) -> Report:
         from ..networks.protocols import check_device
 
         check_device(setup.options.device)
-    from ..runs.stages import Run, run_stages
+    from ..runs.stages import run_stages
 
-    made: Run[Any] | Report = resolve_name(setup.model.run)(setup)
-    return run_stages(made) if isinstance(made, Run) else made
+    return run_stages(resolve_name(setup.model.run)(setup))
 
 
 @naming_extras()
@@ -188,18 +187,10 @@ def run_programs(
     the model has a program.
     """
     setup = resolve(name, options)
-    from ..runs.programs import RunPrograms
-
-    if not setup.model.programs:
-        return RunPrograms(setup.model)
-    require("cvxpy")
-    from ..runs.stages import Run, state_programs
+    from ..runs.stages import state_programs
 
     with progress as shown:
-        made: Run[Any] | RunPrograms = resolve_name(setup.model.programs)(
-            replace(setup, progress=shown)
-        )
-        return state_programs(made) if isinstance(made, Run) else made
+        return state_programs(resolve_name(setup.model.run)(replace(setup, progress=shown)))
 
 
 def resolve(name: str, options: Mapping[str, Any]) -> Setup:

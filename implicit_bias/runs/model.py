@@ -42,10 +42,7 @@ class Model(OptionTable):
     parts : str
         For a theory of separable data "module:function" with `function(options)` its `Parts`.
     run : str
-        "module:function" where `function(setup)` predicts, trains, compares and returns a `Report`.
-    programs : str
-        "module:function" where `function(setup)` states the programs of the run and returns
-        `RunPrograms`, nothing being solved or trained; empty where the limit is a closed form.
+        "module:function" where `function(setup)` returns the `Run`: its stages, before any work.
     holds : Holds
         What its report holds.
     provable : bool
@@ -63,7 +60,6 @@ class Model(OptionTable):
     assumes: tuple[Premise, ...]
     parts: str = ""
     run: str = f"{__package__}.separable:run_separable"
-    programs: str = f"{__package__}.separable:run_separable"
     holds: Holds
     provable: bool = True
     holds_with: Mapping[tuple[str, str], Holds] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from .._support.extras import require
 from .gathering import gather
 from .reports.finding import Finding
 from .reports.heading import Heading
@@ -123,9 +124,18 @@ def _find(run: Run[S]) -> Iterator[Finding]:
 
 
 def state_programs(run: Run[Any]) -> RunPrograms:
-    """State the programs of all stages: nothing is solved, nothing trained."""
+    """State the programs of all stages: nothing is solved, nothing trained.
+
+    Raises
+    ------
+    MissingExtra
+        If there are any, and cvxpy is not installed.
+    """
     from .programs import RunPrograms
 
+    if not any(stage.states for stage in run.stages):
+        return RunPrograms(run.setup.model)
+    require("cvxpy")
     programs = tuple(
         program for stage in run.stages if stage.states for program in stage.states(run.setup)
     )

@@ -120,7 +120,6 @@ MODELS = (
         assumes=ASSUMED,
         options=DGNOptions,
         run=f"{__package__}.run:run_dgn",
-        programs=f"{__package__}.run:run_dgn",
         defaults={"trainer": "annealed", "steps": (1500,), "n_train": 120},
         variants={
             ("regime", "lazy"): {"trainer": "normalised", "init": "gaussian", "hidden_units": 30},

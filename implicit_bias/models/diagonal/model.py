@@ -76,7 +76,6 @@ MODELS = (
         assumes=(SQUARED, FLOW, FULL_BATCHES, INTERPOLATES, SEPARATES, LARGE),
         options=DiagonalOptions,
         run=f"{__package__}.run:run_diagonal",
-        programs=f"{__package__}.run:run_diagonal",
         refuses={"gating": "its features have no gates; gates may be its features"},
         defaults={
             "n_train": 20,

@@ -94,7 +94,6 @@ MODELS = (
         assumes=ASSUMED,
         options=DistillationOptions,
         run=f"{__package__}.run:run_distillation",
-        programs="",
         refuses={"gating": "a linear student has no gates"},
         # Rates follow from the data: small ones while the length of the weights grows, then as
         # large as is stable.

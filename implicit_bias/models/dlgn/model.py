@@ -65,7 +65,6 @@ MODELS = (
         assumes=ASSUMED,
         options=DLGNOptions,
         run=f"{__package__}.run:run_dlgn",
-        programs=f"{__package__}.run:run_dlgn",
         refuses={
             "gating": "its gates are learned; take frelu for gates that are given",
             "trainers": "its tables are about the one network behind the gates that it has trained",

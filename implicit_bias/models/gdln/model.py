@@ -59,7 +59,6 @@ MODELS = (
         assumes=(GATES, SQUARED, FLOW, FULL_BATCHES, STAY),
         options=GDLNOptions,
         run=f"{__package__}.run:run_gdln",
-        programs=f"{__package__}.run:run_gdln",
         refuses={"gating": "its gates are those that its ReLU network begins with"},
         defaults={
             "hidden_units": 8,

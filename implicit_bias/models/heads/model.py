@@ -110,7 +110,6 @@ MODELS = (
         assumes=ASSUMED,
         options=HeadsOptions,
         run=f"{__package__}.run:run_heads",
-        programs=f"{__package__}.run:run_heads",
         refuses={
             "gating": "heads have no gates of their own, their trunk is trained or drawn here"
         },

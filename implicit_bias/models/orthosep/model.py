@@ -103,7 +103,6 @@ MODELS = (
         assumes=ASSUMED,
         options=OrthosepOptions,
         run=f"{__package__}.run:run_orthosep",
-        programs=f"{__package__}.run:run_orthosep",
         refuses={
             "gating": "its units gate themselves; take frelu for gates that are given",
             "trainers": "its tables are about the neurons and layers of one network",

@@ -139,7 +139,6 @@ MODELS = (
         assumes=LEARNED,
         options=ReLUOptions,
         run=f"{__package__}.run:run_relu",
-        programs=f"{__package__}.run:run_relu",
         refuses={
             "gating": "its gates are learned; take frelu for gates that are given",
             "trainers": "its machines freeze what one network has learned",
