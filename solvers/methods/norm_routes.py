@@ -17,16 +17,20 @@ from ..numerics.summation import power_of_two
 from ..programs.design import GatedDesign
 from ..programs.images import Floats, Image, RelativeMargins, Rows, dense_rows
 from ..programs.max_margin import MaxMarginProgram
-from ..programs.norm_program import NormProgram, NormSolution, conclude_norm
+from ..programs.norm_program import (
+    NormPoint,
+    NormProgram,
+    NormSolution,
+    certify_norm,
+    conclude_norm,
+)
 from .backends.cvxpy_norms import solve_norm_cvxpy
-from .backends.highs import linear_program
+from .backends.highs_margins import MATRICES, least_entries
 from .dispatch import solve
 from .interior.coefficients import solve_coefficients
 from .interior.quadratic import solve_quadratic
 from .settings import Settings, SolverName
 
-# Matrices of margins that HiGHS and what it is made of hold at once.
-MATRICES = 4
 # Where the l2 norm goes by its coefficients. Measured on ten classes: of 5,000 planted samples of
 # 65 inputs it takes 1.2 seconds, and the game of margins 13; of 1,500 digits .6 and .3; of 6,000
 # samples of 200 inputs close to their centres 9 and 3.
@@ -94,6 +98,7 @@ def solve_norm(
         raise TypeError(f"`solver` must be a name or None, got {shown(solver)}")
     family, _, name = solver.partition(":")
     require_choice("solver", family, ("interior-point", "highs", "cvxpy"))
+    start = time.perf_counter()
     scaled, scale, share = _scaled(program)
     if family == "cvxpy":
         found = solve_norm_cvxpy(scaled, settings, name or "CLARABEL")
@@ -111,17 +116,17 @@ def solve_norm(
             f"{solver_of(program.norm)!r}"
         )
     by_game = family == "interior-point" and program.norm == Norm() and not _in_coefficients(scaled)
-    if not found.certificate.proves_separability() and not by_game:
+    if not by_game and not certify_norm(scaled, found.B).proves_separability():
         proof = _solve_groups(replace(scaled, norm=Norm()), settings)
-        found = replace(found, dual=proof.dual, equality_dual=proof.equality_dual)
+        found = found._replace(lam=proof.lam, nu=proof.nu)
     return conclude_norm(
         program,
-        found.primal / scale,
-        found.dual,
-        found.equality_dual * (scale / share),
+        None if found.B is None else found.B / scale,
+        found.lam,
+        None if found.nu is None else found.nu * (scale / share),
         tol=settings.tol,
         iterations=found.iterations,
-        seconds=found.seconds,
+        seconds=time.perf_counter() - start,
         solver=solver,
     )
 
@@ -154,21 +159,14 @@ def _in_coefficients(program: NormProgram) -> bool:
     return COEFFICIENT_MARGINS * size <= image.n_rows and size <= COEFFICIENTS
 
 
-def _solve_groups(program: NormProgram, settings: Settings) -> NormSolution:
+def _solve_groups(program: NormProgram, settings: Settings) -> NormPoint:
     """Solve a program of a sum of l2 norms by the interior point of groups."""
     if program.equalities is not None:
         return _solve_in_null_space(program, settings)
     grouped, back = _grouped(program)
     found = solve(grouped, settings=settings)
-    return conclude_norm(
-        program,
-        back(np.asarray(found.primal)),
-        np.asarray(found.dual),
-        tol=settings.tol,
-        iterations=found.iterations,
-        seconds=found.seconds,
-        solver="interior-point",
-    )
+    B, lam = back(np.asarray(found.primal)), np.asarray(found.dual)
+    return NormPoint(B, lam, iterations=found.iterations)
 
 
 def _grouped(program: NormProgram) -> tuple[MaxMarginProgram, Callable[[Floats], Floats]]:
@@ -198,7 +196,7 @@ def require_copies(image: Image) -> None:
     require_memory(image.n_rows * copied, f"inputs of {image.n_rows} margins", "give fewer samples")
 
 
-def _solve_in_null_space(program: NormProgram, settings: Settings) -> NormSolution:
+def _solve_in_null_space(program: NormProgram, settings: Settings) -> NormPoint:
     """Solve an l2 program with equalities in an orthonormal basis of their zeros."""
     assert program.equalities is not None
     E, A = program.equalities.flat, dense_rows(program.image)
@@ -206,20 +204,12 @@ def _solve_in_null_space(program: NormProgram, settings: Settings) -> NormSoluti
     if Q.shape[1] == 0:
         Q = np.zeros((E.shape[1], 1))
     found = solve(Rows(A @ Q).standard(), settings=settings)
-    lam = np.asarray(found.dual)
-    return conclude_norm(
-        program,
-        (Q @ np.ravel(found.primal)).reshape(program.image.shape),
-        lam,
-        np.asarray(np.linalg.lstsq(E.T, -(lam @ A), rcond=None)[0], dtype=np.float64),
-        tol=settings.tol,
-        iterations=found.iterations,
-        seconds=found.seconds,
-        solver="interior-point",
-    )
+    B, lam = (Q @ np.ravel(found.primal)).reshape(program.image.shape), np.asarray(found.dual)
+    nu = np.asarray(np.linalg.lstsq(E.T, -(lam @ A), rcond=None)[0], dtype=np.float64)
+    return NormPoint(B, lam, nu, found.iterations)
 
 
-def _solve_linear(program: NormProgram, settings: Settings) -> NormSolution:
+def _solve_linear(program: NormProgram, settings: Settings) -> NormPoint:
     """Solve a program of the largest entry, or of the sum of entries, by HiGHS through SciPy."""
     if program.norm.blocks != "entries":
         raise ValueError(
@@ -233,28 +223,7 @@ def _solve_linear(program: NormProgram, settings: Settings) -> NormSolution:
         f"HiGHS's matrix of {image.n_rows} margins",
         "give fewer samples",
     )
-    start = time.perf_counter()
-    A, eye = dense_rows(image), np.eye(size)
-    E = np.zeros((0, size)) if program.equalities is None else program.equalities.flat
-    if program.norm.over == "max":
-        cost = np.append(np.zeros(size), 1.0)
-        bounds = np.hstack([np.vstack([eye, -eye]), -np.ones((2 * size, 1))])
-        left = np.vstack([np.hstack([-A, np.zeros((len(A), 1))]), bounds])
-        right = np.append(-np.ones(len(A)), np.zeros(2 * size))
-        equal, least = np.hstack([E, np.zeros((len(E), 1))]), None
-    else:
-        cost, left, right = np.ones(2 * size), np.hstack([-A, A]), -np.ones(len(A))
-        equal, least = np.hstack([E, -E]), 0.0
-    method = "highs-ipm" if least is None else "highs-ds"
-    found = linear_program(
-        cost, left, right, equal=equal, bounds=(least, None), method=method, settings=settings
-    )
-    B = lam = nu = None
-    if found.x is not None:
-        B = found.x[:size] - (0.0 if program.norm.over == "max" else found.x[size:])
-        B, lam = B.reshape(image.shape), -found.ineqlin.marginals[: len(A)]
-        nu = found.eqlin.marginals if len(E) else None
-    return conclude_norm(
-        program, B, lam, nu, tol=settings.tol, iterations=int(found.nit or 0),
-        seconds=time.perf_counter() - start, solver="highs",
-    )  # fmt: skip
+    largest = program.norm.over == "max"
+    E = None if program.equalities is None else program.equalities.flat
+    found = least_entries(dense_rows(image), settings, E, largest=largest)
+    return found if found.B is None else found._replace(B=found.B.reshape(image.shape))

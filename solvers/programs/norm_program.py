@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -81,6 +82,15 @@ class NormProgram:
         return (
             point if self.equalities is None or nu is None else point + self.equalities.adjoint(nu)
         )
+
+
+class NormPoint(NamedTuple):
+    """What a solver found at any scale: coefficients B, multipliers, and its iterations."""
+
+    B: Floats | None
+    lam: Floats | None
+    nu: Floats | None = None
+    iterations: int = 0
 
 
 @dataclass(frozen=True, eq=False)

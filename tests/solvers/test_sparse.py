@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 
 import implicit_bias as ib
 from solvers import GatedDesign, MaxMarginProgram, Settings, Status, certify, solve
-from solvers.methods.sets.sparse_active import SparseKernel, SparseRows, exchange_multipliers
+from solvers.methods.sets.sparse_active import exchange_multipliers, of_rows
 from solvers.numerics.summation import enclose_adjoint, enclose_scores
 from tests.certificate_checker import assert_honest
 from tests.oracles import hard_margin
@@ -125,17 +125,19 @@ def test_enclosures_are_those_of_dense_inputs() -> None:
 def test_exchanges_solve_the_program_and_say_where_they_do_not() -> None:
     X, y = drawn(120, 300, 0.05)
     rows = sp.csr_array(sp.diags_array(y) @ X)
-    by_rows, used = exchange_multipliers(SparseRows(rows), Settings())
-    kernel = SparseKernel(sp.csr_array(rows @ rows.T))
-    by_kernel, _ = exchange_multipliers(kernel, Settings())
+    sizes, Q = (rows * rows).sum(axis=1), sp.csr_array(rows @ rows.T)
+    by_rows, used = exchange_multipliers(sizes, of_rows(rows), Settings())
+    by_kernel, _ = exchange_multipliers(Q.diagonal(), lambda part: Q[part][:, part].dot, Settings())
     assert by_rows is not None and by_kernel is not None and used < 20
     np.testing.assert_allclose(by_kernel, by_rows, rtol=1e-8, atol=1e-12 * by_rows.max())
     margins = rows @ (rows.T @ by_rows)
     assert by_rows.min() == 0 and margins.min() > 1 - 1e-8
     np.testing.assert_allclose(margins[by_rows > 0], 1, atol=1e-8)
     opposite = sp.csr_array(sp.vstack([rows, -rows[:1]]))
-    assert exchange_multipliers(SparseRows(opposite), Settings())[0] is None
-    assert exchange_multipliers(SparseRows(rows), Settings(max_iterations=1)) == (None, 1)
+    doubled = np.append(sizes, sizes[0])
+    assert exchange_multipliers(doubled, of_rows(opposite), Settings())[0] is None
+    once = Settings(max_iterations=1)
+    assert exchange_multipliers(sizes, of_rows(rows), once) == (None, 1)
 
 
 @pytest.mark.parametrize("add_constant", [False, True])

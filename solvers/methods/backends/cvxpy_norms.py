@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from ...norms.norm import Norm
 from ...numerics.memory import require_memory
 from ...programs.images import Floats
-from ...programs.norm_program import NormProgram, NormSolution, conclude_norm
+from ...programs.norm_program import NormPoint, NormProgram
 from ..settings import Settings
 from .cvxpy_solvers import require_conic, run_problem
 
@@ -72,7 +71,7 @@ def _factored_expression(
     return (theta + cp.trace(P)) / 2, [cp.bmat([[R, B], [B.T, P]]) >> 0, cp.diag(R) == theta]
 
 
-def solve_norm_cvxpy(program: NormProgram, settings: Settings, name: str) -> NormSolution:
+def solve_norm_cvxpy(program: NormProgram, settings: Settings, name: str) -> NormPoint:
     """Solve a program with the cvxpy solver `name`, such as "CLARABEL".
 
     Raises
@@ -87,7 +86,6 @@ def solve_norm_cvxpy(program: NormProgram, settings: Settings, name: str) -> Nor
     shape = program.image.shape
     n_entries = 2 * program.image.n_rows * int(np.prod(shape))
     require_memory(n_entries, "cvxpy's matrix of margins", "give fewer samples")
-    start = time.perf_counter()
     standard = program.image.standard()
     X, Z = np.asarray(standard.design.X), np.asarray(standard.design.Z) * standard.y[:, None]
     V = cp.Variable((Z.shape[1], X.shape[1]), name="B")
@@ -98,17 +96,10 @@ def solve_norm_cvxpy(program: NormProgram, settings: Settings, name: str) -> Nor
     objective, stated = norm_expression(program.norm, units(program, V))
     problem = cp.Problem(cp.Minimize(objective), constraints + stated)
     iterations = run_problem(problem, name, settings)
-    return conclude_norm(
-        program,
-        _finite(V.value, shape),
-        _finite(margins.dual_value, (program.image.n_rows,)),
-        # cvxpy's multipliers of equalities are those of the Lagrangian with the other sign.
-        None if program.equalities is None else _negative(constraints[1].dual_value),
-        tol=settings.tol,
-        iterations=iterations,
-        seconds=time.perf_counter() - start,
-        solver=f"cvxpy:{name}",
-    )
+    lam = _finite(margins.dual_value, (program.image.n_rows,))
+    # cvxpy's multipliers of equalities are those of the Lagrangian with the other sign.
+    nu = None if program.equalities is None else _negative(constraints[1].dual_value)
+    return NormPoint(_finite(V.value, shape), lam, nu, iterations)
 
 
 def units(program: NormProgram, V: cvxpy.Expression) -> list[cvxpy.Expression]:

@@ -8,9 +8,11 @@ import numpy as np
 
 from ...certificates.max_margin import certify
 from ...certificates.solution import Solution, conclude
-from ...numerics.arrays import Array, as_float64, to_numpy
+from ...numerics.arrays import as_float64, to_numpy
 from ...numerics.memory import require_memory
+from ...programs.images import Floats
 from ...programs.max_margin import MaxMarginProgram
+from ...programs.norm_program import NormPoint
 from ..refinement import cancel_blocks
 from ..settings import Settings
 from .highs import linear_program
@@ -48,30 +50,63 @@ def solve_highs(program: MaxMarginProgram, settings: Settings) -> Solution:
     start = time.perf_counter()
     A = to_numpy(design.Z) * (to_numpy(design.X) * to_numpy(program.y)[:, None])
     scale = float(np.abs(A).max()) or 1.0
-    primal, dual, iterations = _least_norm(A / scale, settings)
-    V = None if primal is None else _like(program, primal[:, None])
-    lam = None if dual is None else _like(program, dual)
-    if V is None or not certify(program, V).proves_separability():
+    found = least_entries(A / scale, settings)
+    iterations, dual = found.iterations, found.lam
+    V = None if found.B is None else as_float64(found.B[:, None], like=design.X)
+    separated = V is not None and certify(program, V).proves_separability()
+    if not separated:
         dual, more = _proof(A / scale, settings)
         iterations += more
-        lam = None if dual is None else cancel_blocks(program, _like(program, dual))
-    seconds = time.perf_counter() - start
+    lam = None if dual is None else as_float64(dual, like=design.X)
     return conclude(
-        program, V, lam, tol=settings.tol, iterations=iterations, seconds=seconds, solver="highs"
+        program,
+        V,
+        lam if separated or lam is None else cancel_blocks(program, lam),
+        tol=settings.tol,
+        iterations=iterations,
+        seconds=time.perf_counter() - start,
+        solver="highs",
     )
 
 
-def _least_norm(
-    A: np.ndarray, settings: Settings
-) -> tuple[np.ndarray | None, np.ndarray | None, int]:
-    """Coefficients (J,), multipliers (n,) and iterations; None where HiGHS found none."""
-    n_samples, n_columns = A.shape
-    halves = np.ones(2 * n_columns), np.hstack([-A, A]), -np.ones(n_samples)
-    found = linear_program(*halves, settings=settings)
+def least_entries(
+    A: Floats, settings: Settings, E: Floats | None = None, *, largest: bool = False
+) -> NormPoint:
+    """Find coefficients (J,) of margins `A B >= 1` and `E B = 0` by least entries.
+
+    Parameters
+    ----------
+    A : (m, J) array
+    settings : Settings
+    E : (e, J) array, optional
+    largest : bool
+        Whether the largest absolute entry is to be least, or the sum of all.
+
+    Returns
+    -------
+    NormPoint
+        Without coefficients where HiGHS found none.
+    """
+    m, size = A.shape
+    E = np.zeros((0, size)) if E is None else E
+    if largest:
+        cost, eye = np.append(np.zeros(size), 1.0), np.eye(size)
+        walls = np.hstack([np.vstack([eye, -eye]), -np.ones((2 * size, 1))])
+        left = np.vstack([np.hstack([-A, np.zeros((m, 1))]), walls])
+        right = np.append(-np.ones(m), np.zeros(2 * size))
+        equal, least, method = np.hstack([E, np.zeros((len(E), 1))]), None, "highs-ipm"
+    else:
+        cost, left, right = np.ones(2 * size), np.hstack([-A, A]), -np.ones(m)
+        equal, least, method = np.hstack([E, -E]), 0.0, "highs-ds"
+    found = linear_program(
+        cost, left, right, equal=equal, bounds=(least, None), method=method, settings=settings
+    )
     if found.x is None:
-        return None, None, int(found.nit)
-    positive, negative = found.x.reshape(2, n_columns)
-    return positive - negative, np.clip(-found.ineqlin.marginals, 0.0, None), int(found.nit)
+        return NormPoint(None, None, iterations=int(found.nit or 0))
+    B = found.x[:size] if largest else found.x[:size] - found.x[size:]
+    nu = found.eqlin.marginals if len(E) else None
+    lam = np.clip(-found.ineqlin.marginals[:m], 0.0, None)
+    return NormPoint(B, lam, nu, int(found.nit or 0))
 
 
 def _proof(A: np.ndarray, settings: Settings) -> tuple[np.ndarray | None, int]:
@@ -87,7 +122,3 @@ def _proof(A: np.ndarray, settings: Settings) -> tuple[np.ndarray | None, int]:
         settings=settings,
     )
     return None if found.x is None else np.clip(found.x[:-1], 0.0, None), int(found.nit)
-
-
-def _like(program: MaxMarginProgram, values: np.ndarray) -> Array:
-    return as_float64(values, like=program.design.X)

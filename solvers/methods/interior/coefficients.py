@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -45,7 +44,7 @@ from ...numerics.memory import require_memory
 from ...numerics.step_length import longest_step, symmetric
 from ...programs.coordinates import ClassCoordinates, coordinates_of
 from ...programs.images import Floats, Map, Room, Rows, dense_rows
-from ...programs.norm_program import DEPENDENT, NormProgram, NormSolution, conclude_norm
+from ...programs.norm_program import DEPENDENT, NormPoint, NormProgram
 from ..settings import Settings
 
 log = logging.getLogger(__name__)
@@ -252,7 +251,7 @@ class _Game:
         return lower, upper
 
 
-def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution:
+def solve_coefficients(program: NormProgram, settings: Settings) -> NormPoint:
     """Solve a program by the interior point in its coefficients.
 
     Along some coefficients no margin changes, and leaving them out lengthens no norm: it works on
@@ -266,29 +265,19 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormSolution
 
     Returns
     -------
-    NormSolution
+    NormPoint
         As far as the bounds could be narrowed.
     """
-    start = time.perf_counter()
     game = _Game(program)
     watch = Watch(game.bounds, settings.tol / 2, PATIENCE, settings.progress)  # charges take half
     limit = settings.max_iterations or ITERATIONS
     follow(game.start(), partial(_system, game), watch, limit=limit)
     best = watch.best
-    nu, B = None, best.primal.B
+    nu = None
     if game.equalities is not None:
         wanted = game.equality_part(best.dual)
         nu = np.asarray(np.linalg.lstsq(game.equalities.flat.T, wanted, rcond=DEPENDENT)[0], float)
-    return conclude_norm(
-        program,
-        game.lifted(B),
-        best.dual.lam,
-        nu,
-        tol=settings.tol,
-        iterations=best.iterations,
-        seconds=time.perf_counter() - start,
-        solver="interior-point",
-    )
+    return NormPoint(game.lifted(best.primal.B), best.dual.lam, nu, best.iterations)
 
 
 def _system(game: _Game, point: _Point) -> _GameSystem:

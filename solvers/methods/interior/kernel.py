@@ -15,7 +15,7 @@ from ...certificates.solution import status_of
 from ...numerics.arrays import cholesky_lower, cholesky_solve, is_sparse
 from ...numerics.central_path import Lengths, OnePairSystem, Patience, follow
 from ...programs.kernel_program import KernelProgram, KernelSolution, certify_kernel
-from ..sets.sparse_active import SparseKernel, exchange_multipliers
+from ..sets.sparse_active import exchange_multipliers
 from ..settings import Settings
 
 ITERATIONS = 100
@@ -61,8 +61,11 @@ def solve_kernel(program: KernelProgram, settings: Settings | None = None) -> Ke
     start, chosen = time.perf_counter(), settings or Settings()
     found, before = None, 0
     if is_sparse(program.kernel):
-        if np.all(program.signed.diagonal() > 0):
-            found, before = exchange_multipliers(SparseKernel(program.signed), chosen)
+        Q = program.signed
+        if np.all(Q.diagonal() > 0):
+            found, before = exchange_multipliers(
+                Q.diagonal(), lambda rows: Q[rows][:, rows].dot, chosen
+            )
         if found is None or not found.any():
             program, found = program.dense_rows(), None
     lam, iterations = (found, 0) if found is not None else _minimise(program.signed, chosen)

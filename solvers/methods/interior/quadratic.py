@@ -16,7 +16,6 @@ corrector).
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -27,7 +26,7 @@ from scipy.linalg import cho_factor, cho_solve
 from ...numerics.central_path import Best, Lengths, OnePairSystem, Watch, follow
 from ...programs.coordinates import coordinates_of
 from ...programs.images import Floats, Map, Room
-from ...programs.norm_program import NormProgram, NormSolution, conclude_norm
+from ...programs.norm_program import NormPoint, NormProgram
 from ..settings import Settings
 
 ITERATIONS = 100
@@ -59,7 +58,7 @@ class _Point(_Step):
         return Best(lower, self, float(np.linalg.norm(self.V)) / float(self.lam.sum()), self)
 
 
-def solve_quadratic(program: NormProgram, settings: Settings) -> NormSolution:
+def solve_quadratic(program: NormProgram, settings: Settings) -> NormPoint:
     """Solve a program of the l2 norm without equalities, by Newton steps in the coefficients.
 
     Parameters
@@ -69,10 +68,9 @@ def solve_quadratic(program: NormProgram, settings: Settings) -> NormSolution:
 
     Returns
     -------
-    NormSolution
+    NormPoint
         As far as the bounds could be narrowed.
     """
-    start = time.perf_counter()
     own = coordinates_of(program.image, program.norm)
     image: Map = program.image if own is None else own
     # Half of what is asked, for what the certificate charges.
@@ -80,15 +78,8 @@ def solve_quadratic(program: NormProgram, settings: Settings) -> NormSolution:
     limit = settings.max_iterations or ITERATIONS
     follow(_start(image), partial(_System, image, Room()), watch, limit=limit)
     B = watch.best.primal.B
-    return conclude_norm(
-        program,
-        B.reshape(program.image.shape) if own is None else own.lifted(B),
-        watch.best.dual.lam,
-        tol=settings.tol,
-        iterations=watch.best.iterations,
-        seconds=time.perf_counter() - start,
-        solver="interior-point",
-    )
+    B = B.reshape(program.image.shape) if own is None else own.lifted(B)
+    return NormPoint(B, watch.best.dual.lam, iterations=watch.best.iterations)
 
 
 def _start(image: Map) -> _Point:

@@ -7,8 +7,7 @@ are entries. No matrix of the samples is formed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,70 +31,32 @@ EXACT = 0.1
 EXCHANGES, PATIENCE = 60, 5
 
 
-class Products(Protocol):
-    """Products with a positive semidefinite matrix Q (n, n) that is not formed."""
-
-    @property
-    def diagonal(self) -> Floats:
-        """Diagonal (n,) of Q."""
-
-    def of_part(self, rows: NDArray[np.intp]) -> LinearOperator:
-        """The part of Q of some samples, as an operator."""
-
-    def times(self, lam: Floats) -> Floats:
-        """Product `Q lam` (n,)."""
+Product = Callable[[Floats], Floats]
+"""Product with a matrix that is not formed."""
 
 
-@dataclass(frozen=True, eq=False)
-class SparseRows:
-    """Matrix `Q = A A'` of rows A (n, D), those of the inputs times labels and gates."""
+def of_rows(A: csr_array) -> Callable[[NDArray[np.intp]], Product]:
+    """Return the products with parts of `Q = A A'` of rows A (n, D)."""
 
-    A: csr_array
-
-    @property
-    def diagonal(self) -> Floats:
-        """Squared norms (n,) of the rows."""
-        return np.asarray((self.A * self.A).sum(axis=1))
-
-    def of_part(self, rows: NDArray[np.intp]) -> LinearOperator:
-        """The part of Q of some samples, as an operator."""
-        part = self.A[rows]
+    def part_of(samples: NDArray[np.intp]) -> Product:
+        part = A[samples]
         turned = part.T.tocsr()
-        shape = (len(rows), len(rows))
-        return LinearOperator(shape, matvec=lambda v: part @ (turned @ v), dtype=np.float64)
+        return lambda v: part @ (turned @ v)
 
-    def times(self, lam: Floats) -> Floats:
-        """Product `Q lam` (n,)."""
-        return np.asarray(self.A @ (self.A.T @ lam))
+    return part_of
 
 
-@dataclass(frozen=True, eq=False)
-class SparseKernel:
-    """Matrix Q that is sparse itself."""
-
-    Q: csr_array
-
-    @property
-    def diagonal(self) -> Floats:
-        """Diagonal (n,) of Q."""
-        return np.asarray(self.Q.diagonal())
-
-    def of_part(self, rows: NDArray[np.intp]) -> LinearOperator:
-        """The part of Q of some samples, as an operator."""
-        part = self.Q[rows][:, rows]
-        return LinearOperator(part.shape, matvec=lambda v: part @ v, dtype=np.float64)
-
-    def times(self, lam: Floats) -> Floats:
-        """Product `Q lam` (n,)."""
-        return np.asarray(self.Q @ lam)
-
-
-def exchange_multipliers(Q: Products, settings: Settings) -> Exchanged:
+def exchange_multipliers(
+    diagonal: Floats, part_of: Callable[[NDArray[np.intp]], Product], settings: Settings
+) -> Exchanged:
     """Find multipliers (n,) of `max sum(lam) - lam' Q lam / 2, lam >= 0`, and count the exchanges.
 
     Parameters
     ----------
-    Q : Products
+    diagonal : (n,) array
+        That of Q, which is positive semidefinite.
+    part_of : callable
+        Product with the part of Q of some samples.
     settings : Settings
         `tol` and `max_iterations`, a bound of the exchanges.
 
@@ -107,23 +68,28 @@ def exchange_multipliers(Q: Products, settings: Settings) -> Exchanged:
 
     Examples
     --------
-    >>> lam, _ = exchange_multipliers(SparseRows(csr_array(np.diag([2.0, 1.0]))), Settings())
+    >>> rows = csr_array(np.diag([2.0, 1.0]))
+    >>> lam, _ = exchange_multipliers(np.array([4.0, 1.0]), of_rows(rows), Settings())
     >>> lam.round(9).tolist()
     [0.25, 1.0]
     """
-    inverse, allowed = 1 / Q.diagonal, EXACT * settings.tol
+    inverse, allowed = 1 / diagonal, EXACT * settings.tol
+    product = part_of(np.arange(len(diagonal)))
+
+    def operator(matvec: Product, size: int) -> LinearOperator:
+        return LinearOperator((size, size), matvec=matvec, dtype=np.float64)
 
     def solve(active: NDArray[np.bool_], lam: Floats, exact: bool) -> SetSolution | None:
         rows = np.flatnonzero(active)
-        part, start, right = Q.of_part(rows), lam[rows], np.ones(len(rows))
-        scaled = LinearOperator(part.shape, matvec=lambda v: inverse[rows] * v, dtype=np.float64)
+        part, start, right = operator(part_of(rows), len(rows)), lam[rows], np.ones(len(rows))
+        scaled = operator(lambda v: inverse[rows] * v, len(rows))
         with np.errstate(all="ignore"):  # where no multipliers solve a system
             found, failed = cg(part, right, start, rtol=RESIDUAL, atol=0.0, maxiter=STEPS, M=scaled)
         if not len(rows) or failed or not np.all(np.isfinite(found)):
             return None
         lam = np.zeros_like(lam)
         lam[rows] = found
-        return SetSolution(lam, Q.times(lam) - 1, allowed)
+        return SetSolution(lam, product(lam) - 1, allowed)
 
     def told(done: int, wrong: int) -> None:
         if settings.progress is not None:
@@ -158,8 +124,8 @@ def solve_sparse(
         return None
     if design.X.shape[0] > design.X.shape[1]:  # not all rows are independent
         return None
-    rows = SparseRows(scale_rows(design.X, program.y * design.Z[:, 0]))
-    lam, exchanges = exchange_multipliers(rows, settings)
+    rows = scale_rows(design.X, program.y * design.Z[:, 0])
+    lam, exchanges = exchange_multipliers((rows * rows).sum(axis=1), of_rows(rows), settings)
     if lam is None or not lam.any():
         return None
     answer = PrimalDual(primal=program.dual_blocks(lam), dual=lam)
