@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import lapack
@@ -101,7 +101,7 @@ class Cone:
     """
 
     C: Floats
-    t: float
+    t: Any  # an array in `Tilted`
     Z: Floats
 
     @property
@@ -117,7 +117,7 @@ class Cone:
         """Upper right blocks (b, p, q) of Z."""
         return self.Z[:, : self.C.shape[1], self.C.shape[1] :]
 
-    def moved(self, by: Cone, primal: float, dual: float) -> Cone:
+    def moved(self, by: Self, primal: float, dual: float) -> Self:
         """Step of `primal` in C and t, and of `dual` in Z."""
         return replace(
             self, C=self.C + primal * by.C, t=self.t + primal * by.t, Z=self.Z + dual * by.Z
@@ -125,7 +125,7 @@ class Cone:
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted:
+class Tilted(Cone):
     """The matrix `[[diag t, C], [C', r I]]` of one block C, and its multiplier Z.
 
     A point has r = 1 and weights t of sum 1; a step has r = 0. At multipliers, the diagonal of the
@@ -135,14 +135,11 @@ class Tilted:
     ----------
     C : (1, p, q) array
     t : (p,) array
-    r : float
     Z : (1, p + q, p + q) array
+    r : float
     """
 
-    C: Floats
-    t: Floats
-    r: float
-    Z: Floats
+    r: float = 1.0
 
     @property
     def M(self) -> Floats:
@@ -150,20 +147,6 @@ class Tilted:
         M, i = bordered(self.C, self.r), np.arange(len(self.t))
         M[:, i, i] = self.t
         return M
-
-    def complementarity(self) -> float:
-        """Inner product of M and Z."""
-        return float(np.sum(self.M * self.Z))
-
-    def corner(self) -> Floats:
-        """Upper right block (1, p, q) of Z."""
-        return self.Z[:, : len(self.t), len(self.t) :]
-
-    def moved(self, by: Tilted, primal: float, dual: float) -> Tilted:
-        """Step of `primal` in C and t, and of `dual` in Z."""
-        return replace(
-            self, C=self.C + primal * by.C, t=self.t + primal * by.t, Z=self.Z + dual * by.Z
-        )
 
     def value(self) -> float:
         """Upper bound of the norm of C, by t."""
@@ -176,25 +159,8 @@ class Tilted:
         return float(diagonal[:p].max() + diagonal[p:].sum())
 
 
-C = TypeVar("C", Cone, Tilted)
-Step = TypeVar("Step", contravariant=True)
-
-
-class Complementarity(Protocol[Step]):
-    """What the steps of an interior point need of `Line`, and of `EntryLine`."""
-
-    @property
-    def P(self) -> Floats: ...
-
-    def correction(self, step: Step) -> Floats: ...
-
-    def longest(self, step: Step) -> tuple[float, float]: ...
-
-    def centring(self, step: Step, lengths: tuple[float, float], mu: float) -> Floats: ...
-
-
 @dataclass(frozen=True, eq=False)
-class Line(Generic[C]):
+class Line:
     """A cone's complementarity M Z = mu I, linearised at a point (HKM direction).
 
     Z + dZ = target - sym(P dM Z),    target = mu P - correction,    P = M^-1
@@ -206,7 +172,7 @@ class Line(Generic[C]):
         F M F' = I, and the inverse of F.
     """
 
-    cone: C
+    cone: Cone
     F: Floats
     root: Floats
 
@@ -229,15 +195,15 @@ class Line(Generic[C]):
         p = dC.shape[1]
         return 2 * self._product(bordered(dC, 0.0), self.cone.Z)[:, :p, p:]
 
-    def correction(self, step: C) -> Floats:
+    def correction(self, step: Cone) -> Floats:
         """Second-order term of Mehrotra's corrector at a predicted step."""
         return self._product(step.M, step.Z)
 
-    def longest(self, step: C) -> tuple[float, float]:
+    def longest(self, step: Cone) -> tuple[float, float]:
         """Longest steps that leave M, and Z, positive semidefinite."""
         return _longest(self.F, step.M), _longest(self.G, step.Z)
 
-    def centring(self, step: C, lengths: tuple[float, float], mu: float) -> Floats:
+    def centring(self, step: Cone, lengths: tuple[float, float], mu: float) -> Floats:
         """What to add to the target so that a step of `lengths` in M and Z ends closer to `mu`.
 
         It moves the eigenvalues of the product towards the bounds of `centred`.
@@ -253,7 +219,7 @@ class Line(Generic[C]):
         return symmetric(self.P @ dM @ Z)
 
 
-class TiltedLine(Line[Tilted]):
+class TiltedLine(Line):
     """A tilted cone's complementarity."""
 
     @classmethod
@@ -279,7 +245,7 @@ class TiltedLine(Line[Tilted]):
 
 
 @dataclass(frozen=True, eq=False)
-class Linearised(Line[Cone]):
+class Linearised(Line):
     """A cone's complementarity, with what its operator's inverse needs.
 
     Attributes

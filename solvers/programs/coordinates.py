@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -19,19 +18,6 @@ from .images import Floats, GatedRows, Map, RelativeMargins, Room, Rows, dense_r
 
 # Inputs along which all samples together are shorter than this share of the longest are rounding.
 RANK = 1e-12
-
-
-class Coordinates(Map, Protocol):
-    """Map of coordinates to margins, and back to the coefficients that they stand for."""
-
-    def lifted(self, b: Floats) -> Floats:
-        """Coefficients of coordinates."""
-
-    def lowered(self, B: Floats) -> Floats:
-        """Coordinates of coefficients, or of a stack of them: the transpose of `lifted`."""
-
-    def dense(self) -> Floats:
-        """Matrix (m, size) of the map, multiplied out."""
 
 
 def coordinates_of(image: Map, norm: Norm, equalities: Rows | None = None) -> Coordinates | None:
@@ -194,10 +180,9 @@ class ClassCoordinates:
 
 
 @dataclass(frozen=True, eq=False)
-class InputCoordinates:
+class InputCoordinates(Rows):
     """Margins of binary labels, of coefficients (H, Q) in one orthonormal basis of their rows."""
 
-    rows: Rows
     inputs: Floats
 
     @classmethod
@@ -205,17 +190,7 @@ class InputCoordinates:
         """Choose the basis: the span of what any unit sees of any sample."""
         dense = dense_rows(image).reshape(image.n_rows, *image.shape)
         basis = _spans([dense.reshape(-1, image.shape[-1])])[0]
-        return cls(Rows(dense @ basis), basis)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(H, q)."""
-        return self.rows.shape
-
-    @property
-    def n_rows(self) -> int:
-        """Number of margins."""
-        return self.rows.n_rows
+        return cls(dense @ basis, basis)
 
     def lifted(self, b: Floats) -> Floats:
         """Coefficients (H, Q) of coordinates."""
@@ -225,21 +200,14 @@ class InputCoordinates:
         """Coordinates of coefficients, or of a stack of them."""
         return np.asarray(B @ self.inputs)
 
-    def scores(self, b: Floats) -> Floats:
-        """Margins of coordinates."""
-        return self.rows.scores(b)
-
-    def adjoint(self, lam: Floats) -> Floats:
-        """Coordinates of multipliers."""
-        return self.rows.adjoint(lam)
-
-    def gram(self, weights: Floats, room: Room | None = None) -> Floats:
-        """Matrix `A' diag(weights) A` on coordinates."""
-        return self.rows.gram(weights, room)
-
     def dense(self) -> Floats:
         """Matrix (m, size) of the map."""
-        return self.rows.flat
+        return self.flat
+
+
+Coordinates = ClassCoordinates | InputCoordinates
+"""Map of coordinates to margins, and back to the coefficients that they stand for: `lowered` is the
+transpose of `lifted`, `dense` the matrix (m, size) of the map."""
 
 
 def _spans(groups: list[Floats]) -> Floats:

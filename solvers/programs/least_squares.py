@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 from ..numerics.arrays import Array, array_namespace, float_of
 from ..numerics.checks import require_finite, require_gated_inputs, require_scale, require_shape
@@ -51,35 +50,6 @@ class Spectrum:
             return 1.0
         xp = array_namespace(self.eigenvalues)
         return float_of(xp.max(self.eigenvalues)) / float_of(xp.min(self.eigenvalues))
-
-
-class LeastSquaresProgram(Protocol):
-    """Quadratic `1/2 c^T A c - b^T c + 1/2 <y^2>`, to be minimised over coefficients c (J, D)."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers (J, D) of gate columns and inputs."""
-
-    def product(self, V: Array) -> Array:
-        """Product `A c` (J, D)."""
-
-    def residual(self, V: Array) -> Array:
-        """Residual `b - A c` (J, D), minus the gradient."""
-
-    def loss(self, V: Array) -> float:
-        """Objective at c; NaN where `<y^2>` is unknown."""
-
-    def image(self, dual: Array) -> Array:
-        """Coefficients (J, D) of a dual vector, in the range of A by construction."""
-
-    def trace(self) -> float:
-        """Trace of A, an upper bound of its norm."""
-
-    def rhs_bound(self) -> float:
-        """Upper bound `sqrt(trace(A) <y^2>)` of `||b||`; `||b||` itself if `<y^2>` is unknown."""
-
-    def spectrum(self, rcond: float | None = None) -> Spectrum:
-        """Spectrum of A on its range; by default `rcond` is the resolution of float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,3 +271,7 @@ class MomentLeastSquares:
     def _shaped(self, flat: Array) -> Array:
         # C order: entry j D + d of the flat vector is coefficient d of column j.
         return array_namespace(flat).reshape(flat, self.shape)
+
+
+LeastSquaresProgram = SampledLeastSquares | MomentLeastSquares
+"""Quadratic `1/2 c^T A c - b^T c + 1/2 <y^2>`, to be minimised over coefficients c (J, D)."""

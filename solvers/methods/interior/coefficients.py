@@ -19,14 +19,12 @@ import logging
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag, lapack
 
 from ...norms.balls import (
     Blocks,
-    Complementarity,
     Cone,
     EntryLine,
     Line,
@@ -74,7 +72,7 @@ PATIENCE = 6
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A point of the game: B and gamma, with slacks `s = A(B) - gamma`, against lam.
+    """A point of the game: B and gamma, with slacks `s = A(B) - gamma`, against lam; or a step.
 
     `cone` holds B at radius 1 with its multiplier, or the dual point V at radius t with B as a part
     of the multiplier.
@@ -84,7 +82,7 @@ class _Point:
     gamma: float
     s: Floats
     lam: Floats
-    cone: Cone | Tilted
+    cone: Cone
 
     def mu(self) -> float:
         return self.gap() / (len(self.s) + int(self.cone.Z.shape[0] * self.cone.Z.shape[1]))
@@ -101,17 +99,6 @@ class _Point:
 
 _Target = tuple[Floats, Floats]
 """Products of s and lam, and the right-hand side of the multiplier."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """Changes of a point."""
-
-    dB: Floats
-    dgamma: float
-    ds: Floats
-    dlam: Floats
-    cone: Cone | Tilted
 
 
 class _Game:
@@ -212,7 +199,7 @@ class _Game:
             Z[:, i, i] = size * p**0.5
             return _Point(
                 zero, -size * m**0.5, np.full(m, size * m**0.5), lam,
-                Tilted(np.zeros_like(stack), np.full(p, 1 / p), 1.0, Z),
+                Tilted(np.zeros_like(stack), np.full(p, 1 / p), Z),
             )  # fmt: skip
         if self.largest:
             cone = Cone(np.zeros_like(stack), 1.0, bordered(-stack / 2, size))
@@ -288,43 +275,43 @@ def _system(game: _Game, point: _Point) -> _GameSystem:
     return kind(game, point, point.cone)
 
 
-class _GameSystem(System[_Point, _Target, _Step]):
+class _GameSystem(System[_Point, _Target, _Point]):
     """Newton's system at a point, whose right-hand sides are of s and lam and of the multiplier."""
 
     inner = 0.95
     correctors = 2
-    line: Complementarity[Any]
+    line: Line | EntryLine
 
     def __init__(self, game: _Game, point: _Point) -> None:
         self.game, self.point = game, point
 
-    def mu(self, step: _Step | None = None, lengths: Lengths = (0.0, 0.0)) -> float:
+    def mu(self, step: _Point | None = None, lengths: Lengths = (0.0, 0.0)) -> float:
         return (self.point if step is None else self.moved(step, lengths)).mu()
 
     def predicting(self) -> _Target:
         return np.zeros_like(self.point.s), np.zeros_like(self.line.P)
 
-    def correcting(self, affine: _Step, mu: float) -> _Target:
-        return mu - affine.ds * affine.dlam, mu * self.line.P - self.line.correction(affine.cone)
+    def correcting(self, affine: _Point, mu: float) -> _Target:
+        return mu - affine.s * affine.lam, mu * self.line.P - self.line.correction(affine.cone)
 
-    def centring(self, target: _Target, step: _Step, lengths: Lengths, mu: float) -> _Target:
-        products = (self.point.s + lengths[0] * step.ds) * (self.point.lam + lengths[1] * step.dlam)
+    def centring(self, target: _Target, step: _Point, lengths: Lengths, mu: float) -> _Target:
+        products = (self.point.s + lengths[0] * step.s) * (self.point.lam + lengths[1] * step.lam)
         of_cone = self.line.centring(step.cone, self._of_cone(lengths), mu)
         return target[0] + centred(products, mu), target[1] + of_cone
 
-    def longest(self, step: _Step) -> Lengths:
+    def longest(self, step: _Point) -> Lengths:
         primal, dual = self._of_cone(self.line.longest(step.cone))
-        primal = min(primal, longest_step(self.point.s, step.ds))
-        return primal, min(dual, longest_step(self.point.lam, step.dlam))
+        primal = min(primal, longest_step(self.point.s, step.s))
+        return primal, min(dual, longest_step(self.point.lam, step.lam))
 
-    def moved(self, step: _Step, lengths: Lengths) -> _Point:
+    def moved(self, step: _Point, lengths: Lengths) -> _Point:
         point, (primal, dual) = self.point, lengths
-        cone = point.cone.moved(step.cone, *self._of_cone(lengths))  # type: ignore[arg-type]
+        cone = point.cone.moved(step.cone, *self._of_cone(lengths))
         return _Point(
-            B=point.B + primal * step.dB,
-            gamma=point.gamma + primal * step.dgamma,
-            s=point.s + primal * step.ds,
-            lam=point.lam + dual * step.dlam,
+            B=point.B + primal * step.B,
+            gamma=point.gamma + primal * step.gamma,
+            s=point.s + primal * step.s,
+            lam=point.lam + dual * step.lam,
             cone=cone,
         )
 
@@ -376,7 +363,7 @@ class _CoefficientSystem(_GameSystem):
         flat = stack.reshape(len(stack), -1, 1)
         return np.asarray((self.inverse @ flat).reshape(stack.shape))
 
-    def solve(self, target: _Target) -> _Step:
+    def solve(self, target: _Target) -> _Point:
         """Step towards products of s and lam, and a multiplier."""
         wanted, of_cone = target
         game, point, blocks = self.game, self.point, self.game.blocks
@@ -406,7 +393,7 @@ class _CoefficientSystem(_GameSystem):
             dt = float(z[1])
             dC = self._inverted(blocks.stack(dB) - rest - dt * self.h)
         dZ = self.line.multiplier_step(bordered(dC, dt), of_cone)
-        return _Step(dB, dgamma, ds, dlam, Cone(dC, dt, dZ))
+        return _Point(dB, dgamma, ds, dlam, Cone(dC, dt, dZ))
 
 
 class _MarginSystem(_GameSystem):
@@ -444,7 +431,7 @@ class _MarginSystem(_GameSystem):
         flat = np.swapaxes(rows, 0, 1).reshape(len(pushed), -1)
         return symmetric(pushed.reshape(len(pushed), -1) @ flat.T)
 
-    def solve(self, target: _Target) -> _Step:
+    def solve(self, target: _Target) -> _Point:
         """Step towards products of s and lam, and a multiplier."""
         wanted, of_cone = target
         game, point, blocks = self.game, self.point, self.game.blocks
@@ -462,7 +449,7 @@ class _MarginSystem(_GameSystem):
         dB = blocks.flat(rest + self.line.pushed(dC) + dt * self.h)
         ds = game.scores(dB) - float(z[0])
         dZ = self.line.multiplier_step(bordered(dC, dt), of_cone)
-        return _Step(dB, float(z[0]), ds, dlam, Cone(dC, dt, dZ))
+        return _Point(dB, float(z[0]), ds, dlam, Cone(dC, dt, dZ))
 
 
 class _TiltedSystem(_GameSystem):
@@ -495,7 +482,7 @@ class _TiltedSystem(_GameSystem):
     def _reduced(self, values: Floats) -> Floats:
         return values if self.Q is None else self.Q.T @ values
 
-    def solve(self, target: _Target) -> _Step:
+    def solve(self, target: _Target) -> _Point:
         """Step towards products of s and lam, and a multiplier."""
         wanted, of_cone = target
         game, point, p = self.game, self.point, self.p
@@ -511,9 +498,9 @@ class _TiltedSystem(_GameSystem):
         dB, dt, dgamma = found[: game.blocks.size], found[game.blocks.size :], float(z[0])
         ds = game.scores(dB) - dgamma
         dlam = pull - point.lam - self.weights * ds
-        step = Tilted(game.blocks.stack(dB), dt, 0.0, np.zeros_like(cone.Z))
+        step = Tilted(game.blocks.stack(dB), dt, np.zeros_like(cone.Z), 0.0)
         dZ = self.line.multiplier_step(step.M, of_cone)
-        return _Step(dB, dgamma, ds, dlam, replace(step, Z=dZ))
+        return _Point(dB, dgamma, ds, dlam, replace(step, Z=dZ))
 
 
 class _Factored:
