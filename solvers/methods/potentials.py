@@ -165,9 +165,7 @@ def infeasibility(
     bounds = (0.0, 1.0) if margin is not None else (-1.0, 1.0)
     kept = np.isin(signs, (1, -1))
     upper, equal = rows[kept] * signs[kept, None], rows[signs == 0]
-    found = linear_program(
-        -goal, upper, np.zeros(len(upper)), equal=equal, bounds=bounds, method="highs"
-    )
+    found = linear_program(-goal, upper, equal=equal, bounds=bounds, method="highs")
     if found.status != 0 or not -found.fun > 1e-7 * np.linalg.norm(goal):
         return None
     return np.asarray(found.x)

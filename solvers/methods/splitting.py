@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from ..norms.norm import Norm
 from ..numerics.summation import power_of_two
 from ..programs.images import Floats, Rows
 from ..programs.norm_program import NormProgram, certify_norm
+from .backends.highs import linear_program
 from .refinement import cancel_blocks
 
 
@@ -71,26 +71,17 @@ def split_rows(rows: Rows) -> Split:
     """
     A = rows.flat / power_of_two(rows.largest())
     m, size = A.shape
-    found = linprog(
-        np.append(np.zeros(size), -np.ones(m)),
-        A_ub=np.hstack([-A, np.eye(m)]),
-        b_ub=np.zeros(m),
-        bounds=[*[(None, None)] * size, *[(0, 1)] * m],
-        method="highs",
-    )
+    cost, left = np.append(np.zeros(size), -np.ones(m)), np.hstack([-A, np.eye(m)])
+    bounds = [*[(None, None)] * size, *[(0.0, 1.0)] * m]
+    found = linear_program(cost, left, bounds=bounds, method="highs")
     separable = found.x[size:] > 0.5
     B = found.x[:size].reshape(rows.shape) / power_of_two(rows.largest())
     multipliers = np.zeros(m)
     if separable.all():
         return Split(separable, B, multipliers, 0.0)
     others = Rows(A[~separable])
-    proof = linprog(
-        np.ones(others.n_rows),
-        A_eq=others.flat.T,
-        b_eq=np.zeros(size),
-        bounds=(1, None),
-        method="highs",
-    )
+    equal = others.flat.T
+    proof = linear_program(np.ones(others.n_rows), equal=equal, bounds=(1.0, None), method="highs")
     if proof.x is None:
         return Split(separable, B, multipliers, 1.0)
     program = NormProgram(others, Norm())

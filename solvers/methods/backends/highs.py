@@ -9,16 +9,17 @@ from ..settings import Settings
 
 # The least that HiGHS takes: a violation costs as much of the gap.
 FEASIBILITY = 1e-10
+Bounds = tuple[float | None, float | None]
 
 
 def linear_program(
     cost: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
+    left: np.ndarray | None = None,
+    right: np.ndarray | None = None,
     *,
     equal: np.ndarray | None = None,
     totals: np.ndarray | None = None,
-    bounds: tuple[float | None, float | None] = (0.0, None),
+    bounds: Bounds | list[Bounds] = (0.0, None),
     method: str = "highs-ds",
     settings: Settings | None = None,
 ) -> OptimizeResult:
@@ -27,10 +28,10 @@ def linear_program(
     Parameters
     ----------
     cost : (m,) array
-    left, right : (a, m) and (a,) arrays
+    left, right : (a, m) and (a,) arrays, optional
     equal, totals : (b, m) and (b,) arrays, optional
-        Totals are 0 by default.
-    bounds : pair of float or None
+        Right sides and totals are 0 by default.
+    bounds : pair of float or None, or a list of m
         Of every unknown.
     method : str
         Simplex, the usual one, which ends at a vertex; interior point; or what HiGHS chooses.
@@ -47,7 +48,8 @@ def linear_program(
     }  # fmt: skip
     if settings is not None and settings.max_iterations is not None:
         options["maxiter"] = settings.max_iterations
-    equal = np.zeros((0, len(cost))) if equal is None else equal
+    left, equal = (np.zeros((0, len(cost))) if rows is None else rows for rows in (left, equal))
+    right = np.zeros(len(left)) if right is None else right
     totals = np.zeros(len(equal)) if totals is None else totals
     return linprog(
         cost, A_ub=left if len(left) else None, b_ub=right if len(left) else None,

@@ -116,7 +116,6 @@ def _proof(A: np.ndarray, settings: Settings) -> tuple[np.ndarray | None, int]:
     found = linear_program(
         np.append(np.zeros(n_samples), 1.0),
         blocks,
-        np.zeros(2 * n_columns),
         equal=np.append(np.ones(n_samples), 0.0)[None, :],
         totals=np.ones(1),
         settings=settings,

@@ -31,23 +31,6 @@ BAND = (0.1, 10.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Iterate:
-    """Point of the primal-dual method; `z`, `w`, `lam` and `d` are positive.
-
-    `lam` (n,) and `d` (G,) sum to one. `products` (n, G) holds `K_g lam`, so that the margins
-    of the network with kernel weights `d` are `products @ d`.
-    """
-
-    lam: Array
-    d: Array
-    z: Array
-    w: Array
-    rho: float
-    t: float
-    products: Array
-
-
-@dataclass(frozen=True, eq=False)
 class Direction:
     """Changes of the fields of an `Iterate` of the same names."""
 
@@ -57,6 +40,17 @@ class Direction:
     w: Array
     rho: float
     t: float
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate(Direction):
+    """Point of the primal-dual method; `z`, `w`, `lam` and `d` are positive.
+
+    `lam` (n,) and `d` (G,) sum to one. `products` (n, G) holds `K_g lam`, so that the margins
+    of the network with kernel weights `d` are `products @ d`.
+    """
+
+    products: Array
 
 
 @dataclass(frozen=True, eq=False)
