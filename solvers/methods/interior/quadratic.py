@@ -1,6 +1,6 @@
 """Interior point in the coefficients for the l2 norm, where margins are many more than these.
 
-The game of `coefficient_point`, squared, needs no ball:
+The game of `coefficients`, squared, needs no ball:
 
     max gamma - |B|^2 / 2  s.t.  A(B) >= gamma        min |A'lam|^2 / 2  s.t.  lam in the simplex,
 
