@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 )
 
 from .._support.doors import check_parameters
+from .._support.kinds import positive
 from .._support.solve import (
     MaxMarginProgram,
     NormName,
@@ -36,7 +38,6 @@ from .._support.solve import (
     Status,
     one_vs_rest_programs,
     refuse_masked,
-    require_positive,
     require_scale,
     shown,
     solve,
@@ -44,14 +45,14 @@ from .._support.solve import (
     to_numpy,
     undisguised,
 )
-from .._support.words import MultiClass, OnInseparable, check_word
+from .._support.words import MultiClass, OnInseparable
 from ..data.arrays import Floats, as_csr
 from ..limits.exact.multiclass import MarginLimit, solve_multiclass_svm
+from ..limits.finite.fit import solve_fit
 from ..limits.finite.limit import FitLimit
 from ..limits.formulation import Formulation, Solving
 from ..limits.limit import Limit
 from ..limits.predictors import MulticlassPredictor
-from .penalty import penalised
 from .rows import ClassWeight, merge_rows, weigh
 
 
@@ -69,16 +70,31 @@ class InseparableWarning(UserWarning):
     """
 
 
-class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc,unused-ignore]
-    """Base of the classifiers that predict with the limit of training; see its subclasses."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class Choices:
+    """The parameters of all classifiers; `LinearLimitClassifier` says what they are."""
 
-    solver: SolverName
-    tol: float
-    max_iterations: int | None
-    on_inseparable: OnInseparable
-    weight_decay: float
-    add_constant: bool
-    class_weight: ClassWeight
+    solver: SolverName = "interior-point"
+    tol: float = 1e-8
+    max_iterations: int | None = None
+    on_inseparable: OnInseparable = "penalty"
+    weight_decay: float = 1e-2
+    add_constant: bool = True
+    class_weight: ClassWeight = None
+    multi_class: MultiClass = "one-vs-rest"
+
+
+@dataclass(eq=False, repr=False)
+class GatedChoices(Choices):
+    """And what computes the gates."""
+
+    gating: Any = None
+
+
+class LimitClassifier(  # type: ignore[misc,unused-ignore]
+    Choices, ClassifierMixin, BaseEstimator, ABC
+):
+    """Base of the classifiers that predict with the limit of training; see its subclasses."""
 
     classes_: NDArray[Any]
     n_features_in_: int
@@ -89,9 +105,9 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     _n_rows: int
     # Norm of the penalty that weight decay amounts to, of one score.
     _decayed_norm: ClassVar[str]
-    # The norm of the program of all classes at once, where there is one; with decay.
-    _joint_norm: ClassVar[NormName | None] = None
-    _joint_decayed_norm: ClassVar[str] = ""
+    # The norm of the program of all classes at once; with decay.
+    _joint_norm: ClassVar[NormName]
+    _joint_decayed_norm: ClassVar[str]
     # True where the program takes sparse inputs as they are.
     _takes_sparse: ClassVar[bool] = False
     _merged: NDArray[np.int64]  # which row of the program each of these is
@@ -119,22 +135,23 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         first, self._merged = merge_rows(inputs, labels, gates, weighted=weighted)
         gates = None if gates is None else gates[first]
         merged_costs = np.asarray(np.bincount(self._merged, costs), dtype=np.float64)
+        inputs, labels = inputs[first], labels[first]
         if self._joint:
-            return self._fit_joint(inputs[first], labels[first], gates, settings, merged_costs)
-        limits, programs = self._solve(inputs[first], labels[first], gates, settings)
+            inputs = _dense(inputs)
+            limits, targets = self._solve_jointly(inputs, labels, gates, settings)
+        else:
+            limits, targets = self._solve(inputs, labels, gates, settings)
         self._judge(limits)
         finite = tuple(
-            None
-            if _separates(limit)
-            else self._penalised(inputs[first], own.y, gates, merged_costs)
-            for limit, own in zip(limits, programs, strict=True)
+            None if _separates(limit) else self._penalised(inputs, own, gates, merged_costs)
+            for limit, own in zip(limits, targets, strict=True)
         )
         zetas: list[Floats] = [
             to_numpy(limit.zeta) if decayed is None else decayed.zeta
             for limit, decayed in zip(limits, finite, strict=True)
         ]
         self.limits_, self.finite_limits_ = limits, finite
-        self.zeta_ = np.stack(zetas) if self._several else np.asarray(zetas[0])
+        self.zeta_ = np.stack(zetas) if self._against_rest else np.asarray(zetas[0])
         return self
 
     def _penalised(
@@ -144,18 +161,31 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         gates: NDArray[np.int64] | None,
         costs: Floats,
     ) -> FitLimit:
-        """Return the limit with weight decay."""
+        """Return the limit of labels (n,) or shares (n, K) with weight decay.
+
+        It predicts where nothing separates the data.
+        """
         joint = y.ndim == 2
-        found = penalised(
-            inputs,
-            y,
-            gates,
-            costs,
+        solved = partial(
+            solve_fit,
+            y=y,
+            gates=gates,
+            loss="softmax" if joint else "logistic",
+            penalty=self.weight_decay,
             norm=self._joint_decayed_norm if joint else self._decayed_norm,
             n_contexts=self._n_contexts(gates),
-            weight_decay=self.weight_decay,
+            sample_weight=costs,
             tol=self.tol,
         )
+        n, D = inputs.shape
+        if issparse(inputs) and n < D:
+            # A ridge lives in the row space, of which products of inputs tell all.
+            values, vectors = np.linalg.eigh((inputs @ inputs.T).toarray())
+            found = solved(vectors * np.sqrt(np.maximum(values, 0.0)))
+            zeta: Floats = np.asarray((inputs.T @ found.dual).T) / self.weight_decay
+            found = replace(found, zeta=zeta)
+        else:
+            found = solved(_dense(inputs))
         if found.status is not Status.SOLVED:
             warnings.warn(
                 f"with weight decay: gap {found.gap:.2g}, {found.advice}",
@@ -164,40 +194,26 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             )
         return found
 
-    def _fit_joint(
+    def _solve_jointly(
         self,
         inputs: Floats,
         labels: NDArray[np.int64],
         gates: NDArray[np.int64] | None,
         settings: Settings,
-        costs: Floats,
-    ) -> Self:
-        """Solve the program of all classes at once."""
-        assert self._joint_norm is not None
+    ) -> tuple[tuple[MarginLimit, ...], tuple[Floats, ...]]:
+        """Return the limit of all classes at once, and their shares (n, K)."""
         solving: Solving = {"tol": settings.tol, "max_iterations": settings.max_iterations}
         if self.solver != "interior-point":  # else by the solver of the norm
             solving["solver"] = self.solver
         limit = solve_multiclass_svm(
-            _dense(inputs), labels, gates, norm=self._joint_norm, n_classes=len(self.classes_),
+            inputs, labels, gates, norm=self._joint_norm, n_classes=len(self.classes_),
             n_contexts=self._n_contexts(gates), **solving,
         )  # fmt: skip
-        self._judge((limit,))
-        zeta: Floats = to_numpy(limit.zeta)
-        finite = None
-        if not _separates(limit):
-            shares = np.eye(len(self.classes_))[labels]
-            finite = self._penalised(_dense(inputs), shares, gates, costs)
-            zeta = finite.zeta
-        self.limits_, self.finite_limits_, self.zeta_ = (limit,), (finite,), zeta
-        return self
+        return (limit,), (np.eye(len(self.classes_))[labels],)
 
     def _begin(self) -> Settings:
         """Check parameters, drop earlier answers and return the solver's settings."""
-        check_word("on_inseparable", self.on_inseparable, OnInseparable)
-        if self._joint_norm is not None:
-            check_word("multi_class", self._multi_class, MultiClass)
-        check_parameters(self)
-        require_positive("weight_decay", self.weight_decay)
+        check_parameters(self, weight_decay=positive)
         settings = Settings(tol=self.tol, max_iterations=self.max_iterations)
         # A fit that fails leaves no earlier answer behind.
         for name in ("zeta_", "limits_", "finite_limits_"):
@@ -215,9 +231,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         refuse_masked("y", y)
         inputs: Floats
         targets: NDArray[Any]
-        inputs, targets = validate_data(
-            self, X, y, dtype=np.float64, accept_sparse="csr" if self._takes_sparse else False
-        )
+        inputs, targets = self._validated(X, y)
         inputs = self._canonical(inputs)
         require_scale("X", inputs)
         check_classification_targets(targets)
@@ -238,8 +252,8 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         labels: NDArray[np.int64],
         gates: NDArray[np.int64] | None,
         settings: Settings,
-    ) -> tuple[tuple[Limit, ...], tuple[MaxMarginProgram, ...]]:
-        """Return limits and programs: one for two classes, one a class for more."""
+    ) -> tuple[tuple[MarginLimit, ...], tuple[Floats, ...]]:
+        """Return limits and labels in {-1, +1}: of two classes, or of each against the rest."""
         formulation = self._formulation()
         program = formulation.program(inputs, np.where(labels == 1, 1.0, -1.0), gates)
         programs: tuple[MaxMarginProgram, ...] = (program,)
@@ -254,7 +268,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             formulation.limit(own, solution, gates)
             for own, solution in zip(programs, solutions, strict=True)
         )
-        return limits, programs
+        return limits, tuple(own.y for own in programs)
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Return scores of `X` (n, D): (n,), positive for `classes_[1]`; (n, K) for K > 2 classes.
@@ -268,17 +282,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         """
         check_is_fitted(self)
         X = undisguised("X", X)
-        inputs = self._with_constant(
-            self._canonical(
-                validate_data(
-                    self,
-                    X,
-                    dtype=np.float64,
-                    reset=False,
-                    accept_sparse="csr" if self._takes_sparse else False,
-                )
-            )
-        )
+        inputs = self._with_constant(self._canonical(self._validated(X, reset=False)))
         gates = self._gates(inputs)
         if self._joint:
             joint: Floats = to_numpy(MulticlassPredictor(self.zeta_)(_dense(inputs), gates))
@@ -349,14 +353,9 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         return len(self.classes_) > 2
 
     @property
-    def _multi_class(self) -> MultiClass:
-        chosen: MultiClass = getattr(self, "multi_class", "one-vs-rest")
-        return chosen
-
-    @property
     def _joint(self) -> bool:
         """True for more than two classes by one program: two have the same one either way."""
-        return self._several and self._multi_class == "joint"
+        return self._several and self.multi_class == "joint"
 
     @property
     def _against_rest(self) -> bool:
@@ -374,6 +373,10 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         sizes = np.bincount(self._merged).reshape(-1, *[1] * (multipliers.ndim - 1))
         every[self._rows] = (multipliers / sizes)[self._merged]
         return every
+
+    def _validated(self, *data: Any, reset: bool = True) -> Any:
+        sparse = "csr" if self._takes_sparse else False
+        return validate_data(self, *data, dtype=np.float64, accept_sparse=sparse, reset=reset)
 
     @staticmethod
     def _canonical(X: Any) -> Any:

@@ -13,15 +13,12 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     has_fit_parameter,
 )
 
-from .._support.solve import SolverName
-from .._support.words import MultiClass, OnInseparable
 from ..data.arrays import Floats
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..limits.exact.frelu import SVMFReLU
 from ..limits.exact.linear import HardMarginSVM
 from ..models.gln.formulation import SVMGLN
-from .base import LimitClassifier
-from .rows import ClassWeight
+from .base import GatedChoices, LimitClassifier
 
 
 class LinearLimitClassifier(LimitClassifier):
@@ -123,27 +120,6 @@ class LinearLimitClassifier(LimitClassifier):
     _joint_norm = "l2"
     _joint_decayed_norm = "ridge"
 
-    def __init__(
-        self,
-        *,
-        solver: SolverName = "interior-point",
-        tol: float = 1e-8,
-        max_iterations: int | None = None,
-        on_inseparable: OnInseparable = "penalty",
-        weight_decay: float = 1e-2,
-        add_constant: bool = True,
-        class_weight: ClassWeight = None,
-        multi_class: MultiClass = "one-vs-rest",
-    ) -> None:
-        self.solver = solver
-        self.tol = tol
-        self.max_iterations = max_iterations
-        self.on_inseparable = on_inseparable
-        self.weight_decay = weight_decay
-        self.add_constant = add_constant
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that sparse inputs are taken."""
         tags = super().__sklearn_tags__()
@@ -170,37 +146,13 @@ class LinearLimitClassifier(LimitClassifier):
         return HardMarginSVM()
 
 
-class _GatedLimitClassifier(LimitClassifier):
+class _GatedLimitClassifier(GatedChoices, LimitClassifier):
     """A classifier with gates computed by a transformer."""
 
-    gating: Any
     gating_: Any
     _decayed_norm = "units"
     _joint_norm = "sum-nuclear"
     _joint_decayed_norm = "sum-nuclear"
-
-    def __init__(
-        self,
-        gating: Any = None,
-        *,
-        solver: SolverName = "interior-point",
-        tol: float = 1e-8,
-        max_iterations: int | None = None,
-        on_inseparable: OnInseparable = "penalty",
-        weight_decay: float = 1e-2,
-        add_constant: bool = True,
-        class_weight: ClassWeight = None,
-        multi_class: MultiClass = "one-vs-rest",
-    ) -> None:
-        self.gating = gating
-        self.solver = solver
-        self.tol = tol
-        self.max_iterations = max_iterations
-        self.on_inseparable = on_inseparable
-        self.weight_decay = weight_decay
-        self.add_constant = add_constant
-        self.class_weight = class_weight
-        self.multi_class = multi_class
 
     def _fit_gating(self, inputs: Floats, weights: Floats | None) -> NDArray[np.int64]:
         gating = self._default_gating() if self.gating is None else self.gating
