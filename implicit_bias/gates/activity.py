@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.doors import door, result
+from .._support.kinds import floats, tolerance
 from .._support.shown import ReadOnly
-from .._support.solve import Array, to_numpy
+from .._support.solve import Array
 
 Mask = NDArray[np.bool_]
 
@@ -42,7 +43,11 @@ class GateActivity(ReadOnly):
         return np.asarray(self.active & self.sensitive)
 
 
-@door()
+@door(
+    gates=floats("n>=0 units>=0"),
+    jacobian=floats("n units weights>=0: the derivatives of the same gates"),
+    sensitive=tolerance,
+)
 def gate_activity(
     gates: Array, jacobian: Array, *, active: float, sensitive: float
 ) -> GateActivity:
@@ -85,19 +90,5 @@ def gate_activity(
     >>> found.active.tolist(), found.sensitive.tolist()
     ([[True, False]], [[False, True]])
     """
-    values = np.asarray(to_numpy(gates), dtype=float)
-    slopes = np.asarray(to_numpy(jacobian), dtype=float)
-    if values.ndim != 2 or slopes.ndim != 3 or slopes.shape[:2] != values.shape:
-        raise ValueError(
-            "`gates` must have shape (n, units) and `jacobian` (n, units, weights), got "
-            f"{values.shape} and {slopes.shape}: the derivatives of the same gates"
-        )
-    if not (np.isfinite(values).all() and np.isfinite(slopes).all()):
-        raise ValueError("`gates` and `jacobian` must be finite: look for NaN among them")
-    if not (np.isfinite(active) and 0 <= sensitive < np.inf):
-        raise ValueError(
-            "`active` must be finite and `sensitive` finite and at least 0, got "
-            f"{active} and {sensitive}"
-        )
-    steepest = np.abs(slopes).max(axis=2, initial=0.0)
-    return GateActivity(values > active, steepest > sensitive)
+    steepest = np.abs(jacobian).max(axis=2, initial=0.0)
+    return GateActivity(gates > active, steepest > sensitive)

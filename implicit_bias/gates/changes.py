@@ -8,12 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.doors import door, result
+from .._support.kinds import floats
 from .._support.shown import ReadOnly, Shown
-from .._support.solve import Array, to_numpy
+from .._support.solve import Array
 from ..data.arrays import Floats
 
 
-@door()
+@door(
+    before=floats("n H>=0"),
+    after=floats("=before: compare the gates of the same samples and units"),
+)
 def gate_changes(before: Array, after: Array) -> Floats:
     """Return the share of samples on which each unit's gate differs between two times.
 
@@ -37,13 +41,7 @@ def gate_changes(before: Array, after: Array) -> Floats:
     >>> ib.gates.gate_changes([[1, 0], [1, 1]], [[1, 1], [1, 0]]).tolist()
     [0.0, 1.0]
     """
-    a, b = np.asarray(to_numpy(before)), np.asarray(to_numpy(after))
-    if a.shape != b.shape or a.ndim != 2 or a.shape[0] == 0:
-        raise ValueError(
-            f"`before` and `after` must have one shape (n, H) with n >= 1, got {a.shape} and "
-            f"{b.shape}: compare the gates of the same samples and units"
-        )
-    return np.asarray(np.mean((a == 1) != (b == 1), axis=0), dtype=np.float64)
+    return np.asarray(np.mean((before == 1) != (after == 1), axis=0), dtype=np.float64)
 
 
 @result()

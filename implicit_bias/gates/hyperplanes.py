@@ -12,7 +12,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 )
 
 from .._support.doors import check_parameters
-from .._support.kinds import fraction
+from .._support.kinds import count, fraction
 from .._support.solve import require_memory
 from .._support.words import Cutoffs
 from ..data.arrays import Floats, checked_weights
@@ -104,8 +104,8 @@ class HyperplaneContexts(Gating):
             If a parameter is out of range, `X` is empty, not finite, or too narrow for "axes", or
             `sample_weight` holds no weights.
         """
-        check_parameters(self)
-        n_hyperplanes = count_hyperplanes(self.n_units, self.n_contexts, self.cutoffs)
+        check_parameters(self, n_units=count(1), n_contexts=count(1))
+        n_hyperplanes = count_hyperplanes(self.n_contexts)
         reference = self._inputs(X, reset=True)
         weights = checked_weights(sample_weight, len(reference))
         reference, weights = reference[weights > 0], weights[weights > 0]

@@ -13,7 +13,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 )
 
 from .._support.doors import check_parameters, door
-from .._support.kinds import anything, sequence
+from .._support.kinds import anything, count, sequence
 from .._support.solve import require_array, require_columns, require_count, to_numpy
 from ..data.arrays import Floats
 from .gating import MADE_FOR, Gating, seed_from, seed_text
@@ -231,8 +231,7 @@ class LinearGates(LayeredGates):
         ValueError
             If a size is not positive, given layers have others, or `X` is not as wide.
         """
-        check_parameters(self)
-        require_count("n_inputs", self.n_inputs)
+        check_parameters(self, n_inputs=count(1))
         check_widths(self.widths)
         sizes = [(high, low) for low, high in pairwise((self.n_inputs, *self.widths))]
         if self.layers is not None:
@@ -262,11 +261,8 @@ class LinearGates(LayeredGates):
     def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
         layers, seed = unpack_layers(arrays, wanted), seed_from(arrays["random_state"])
         n_inputs, widths = layers[0].shape[1], tuple(len(layer) for layer in layers)
-        gating = (
-            cls(n_inputs, widths=widths, layers=layers)
-            if seed is None
-            else cls(n_inputs, widths=widths, random_state=seed)
-        )
+        made: dict[str, Any] = {"layers": layers} if seed is None else {"random_state": seed}
+        gating = cls(n_inputs, widths=widths, **made)
         return gating._set_layers(layers, np.zeros((1, n_inputs)))
 
 

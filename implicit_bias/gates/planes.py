@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._support.solve import require_count
-from .._support.words import Cutoffs, check_word
 from ..data.arrays import Floats
 
 
-def count_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
+def count_hyperplanes(n_contexts: int) -> int:
     """Return the number of hyperplanes a unit, log2 of its contexts.
 
     Raises
     ------
-    TypeError
-        If a number is not an integer.
     ValueError
-        If one is out of range, or there is no such rule for the cutoffs.
+        If they are no power of two.
     """
-    for name, number in (("n_units", n_units), ("n_contexts", n_contexts)):
-        require_count(name, number)
     exponent = int(n_contexts).bit_length() - 1
     if n_contexts != 2**exponent:
         raise ValueError(
             f"`n_contexts` must be a power of two, one factor a hyperplane, got {n_contexts}: "
             f"take {2**exponent} or {2 ** (exponent + 1)}"
         )
-    check_word("cutoffs", cutoffs, Cutoffs)
     return exponent
 
 

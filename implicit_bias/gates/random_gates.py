@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.doors import check_parameters
+from .._support.kinds import between
 from ..data.arrays import Floats
 from .gating import Gating, seed_from, seed_text
 from .layered import check_widths
@@ -74,10 +75,8 @@ class RandomGates(Gating):
         ValueError
             If a width is not positive, `rate` is not in [0, 1], or `X` is not finite.
         """
-        check_parameters(self)
+        check_parameters(self, rate=between(0, 1))
         check_widths(self.widths)
-        if not 0 <= self.rate <= 1:
-            raise ValueError(f"`rate` must lie in [0, 1], got {self.rate}: the share of open gates")
         inputs = self._inputs(X, reset=True)
         rng = np.random.default_rng(self.random_state)
         drawn = rng.random((len(inputs), sum(self.widths))) < self.rate

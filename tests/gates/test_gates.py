@@ -138,7 +138,7 @@ def test_changes_are_shares_of_samples_unit_by_unit():
     after = np.array([[0, 0, 1], [1, 0, 1], [1, 0, 1], [1, 0, 1]], dtype=bool)
     assert gate_changes(before, torch.tensor(after)).tolist() == [0.75, 0.0, 0.25]
     for other in (after[:3], after[:, :2], after[0]):
-        with pytest.raises(ValueError, match="one shape"):
+        with pytest.raises(ValueError, match=r"`after` .* shape \(4, 3\), got .*same samples"):
             gate_changes(before, other)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..._support.doors import door
-from ..._support.solve import require_count
+from ..._support.kinds import count
 from ..arrays import Floats
 from ..dataset import Dataset, drawn_dataset
 
 LOW, HIGH = 2, 10
 
 
-@door()
+@door(n=count(1))
 def make_circle(
     n: int, *, gap: float = 0.03, random_state: int | np.random.Generator = 0
 ) -> tuple[Floats, Floats]:
@@ -51,7 +51,6 @@ def make_circle(
     >>> X.shape, sorted(set(y.tolist()))
     ((100, 2), [-1.0, 1.0])
     """
-    require_count("n", n)
     if not 0 <= gap < np.pi / (2 * HIGH):
         raise ValueError(f"`gap` must lie in [0, pi / {2 * HIGH}), got {gap}")
     rng = np.random.default_rng(random_state)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._support.doors import door, result
-from ..._support.solve import ArrayLike, require_count
+from ..._support.kinds import count
+from ..._support.solve import ArrayLike
 from ..arrays import Floats, checked_data
 from ..dataset import Dataset, drawn_dataset
 
@@ -179,7 +180,7 @@ def _worst(offends: NDArray[np.bool_], products: Floats, size: Floats) -> tuple[
     return float(shown[i, j]), int(i), int(j)
 
 
-@door()
+@door(n=count(1), d=count(1))
 def make_orthosep(
     n: int = 500, d: int = 20, *, random_state: int | np.random.Generator = 0
 ) -> tuple[Floats, Floats]:
@@ -216,8 +217,6 @@ def make_orthosep(
     >>> X.shape, bool(ib.datasets.is_orthogonally_separable(X, y))
     ((50, 4), True)
     """
-    for name, size in (("n", n), ("d", d)):
-        require_count(name, size)
     rng = np.random.default_rng(random_state)
     # Of the two points +|g| and -|g| that a draw has in the orthants, exactly one is in the
     # half-space, sign(<|g|, z>) |g|, and both are equally likely. So conditioning on it does not

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._support.doors import door
-from ..._support.solve import require_count, require_fraction
+from ..._support.kinds import count
+from ..._support.solve import require_fraction
 from ..arrays import Floats
 from ..dataset import Dataset, drawn_dataset
 
@@ -18,7 +19,7 @@ _LEAN = 0.3
 _SURPLUS, _ROUNDS = 4, 25
 
 
-@door()
+@door(n=count(1))
 def make_quadrants(
     n: int, *, gap: float = 0.05, random_state: int | np.random.Generator = 0
 ) -> tuple[Floats, Floats]:
@@ -64,7 +65,6 @@ def make_quadrants(
     >>> X.shape, sorted(set(y.tolist()))
     ((100, 3), [-1.0, 1.0])
     """
-    require_count("n", n)
     require_fraction("gap", gap, "the square has a half-width of 1")
     rng = np.random.default_rng(random_state)
     zeta = _HOURGLASS + rng.uniform(-_LEAN, _LEAN, size=_HOURGLASS.shape)
