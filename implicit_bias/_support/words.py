@@ -6,6 +6,8 @@ Checks, the command line and type checkers read these declarations; the models o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Literal, get_args
 
 # Gradient methods, and those whose steps follow gradient flow at a pace of their own.
@@ -56,6 +58,12 @@ Experts = Literal["linear", "constant"]
 def words(declared: object) -> tuple[str, ...]:
     """Return the words of one of the declarations above, in their order."""
     return get_args(declared)
+
+
+def nearest(value: object, choices: Iterable[str], shown: Callable[[str], str] = repr) -> str:
+    """Return `: did you mean ...?` with the nearest choice; empty where nothing is near."""
+    close = get_close_matches(str(value), list(choices), n=1)
+    return f": did you mean {shown(close[0])}?" if close else ""
 
 
 def check_word(name: str, value: object, declared: object) -> None:

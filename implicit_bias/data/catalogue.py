@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._support.doors import door
+from .._support.words import nearest
 from .bundled import DEFAULT_POSITIVE, TABLES, bundled_table
 from .dataset import Dataset
 from .images import halves, load_digit_classes, load_idx_classes
@@ -21,7 +22,7 @@ from .labelled import ClassDataset
 from .names import NAMES, is_file
 from .preprocessing import Preprocessing, check_no_contradiction
 from .splitting import split
-from .table import Table, nearest
+from .table import Table
 
 IMAGES = 500
 PLANE = 100  # more would hide the decision map that they are drawn on
@@ -74,18 +75,8 @@ class Loading(TypedDict, total=False):
     random_state: int
 
 
-@dataclass(frozen=True)
-class _Wanted:
+class _Wanted(SimpleNamespace):
     """The keywords of `Loading`, with defaults."""
-
-    data_dir: Folder = None
-    label: str | None = None
-    positive: Sequence[str | int] | str | int | None = None
-    standardize: bool | None = None
-    constant: bool | None = None
-    n_train: int | None = None
-    n_val: int | None = None
-    random_state: int = 0
 
     def sizes(self, n_train: int, n_val: int | None) -> dict[str, Any]:
         """Return the sizes of the parts, these by default, and the seed."""
@@ -108,7 +99,7 @@ def _read(choices: Loading) -> _Wanted:
     for name in choices:
         if name not in known:
             raise TypeError(f"there is no option {name!r} of data{nearest(name, known)}")
-    return _Wanted(**choices)
+    return _Wanted(**dict.fromkeys(known) | {"random_state": 0} | choices)
 
 
 # Data drawn with labels, scale and bias of their own: default sizes, and the function that draws.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -41,12 +40,6 @@ class Table:
     names: Mapping[int, str]
     columns: tuple[str, ...] = field(repr=False)
     source: str
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ``: did you mean ...?`` with the nearest known name, empty where none is near."""
-    close = get_close_matches(name, list(known), n=1)
-    return f": did you mean {close[0]!r}?" if close else ""
 
 
 def numbered(where: str, values: Any) -> tuple[NDArray[np.int64], dict[int, str]]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from .._support.words import nearest
 from ..data.names import is_file
 from .fields import About, Options
 
@@ -154,12 +154,6 @@ def not_one_of(value: object, choices: Iterable[str], nor: str = "") -> str:
     """Return the message for an invalid choice, with the nearest valid one."""
     choices = list(choices)
     return f"{value!r} is not one of {', '.join(map(repr, choices))}{nor}{nearest(value, choices)}"
-
-
-def nearest(value: object, choices: Iterable[str], shown: Callable[[str], str] = repr) -> str:
-    """Return `: did you mean ...?` with the nearest choice; empty where nothing is near."""
-    close = get_close_matches(str(value), list(choices), n=1)
-    return f": did you mean {shown(close[0])}?" if close else ""
 
 
 def no_such_option(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..options.values import nearest
+from .._support.words import nearest
 from .grids import Grid, drawn, product, zipped
 
 TABLES = ("grid", "zip", "draw", "options", "engine")

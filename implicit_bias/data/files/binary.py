@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from numbers import Integral
 
+from ..._support.words import nearest
 from ..dataset import Dataset
 from ..labelled import ClassDataset
-from ..table import listed, nearest
+from ..table import listed
 
 
 def with_binary_labels(

@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...options.values import nearest
+from ..._support.words import nearest
 from ..cells import Cell
 from ..records import Outcome
 from ..store import Store
