@@ -26,8 +26,7 @@ from implicit_bias._support.words import TrainerName
 from implicit_bias.networks.placed_data import GatedData, place_data
 from implicit_bias.training.network_stack import SingleNetwork
 from implicit_bias.training.settings import TrainingSettings
-from implicit_bias.training.steppers.annealed_lbfgs import AnnealedLBFGS
-from implicit_bias.training.trainers import STEPPERS
+from implicit_bias.training.trainers import make_stepper
 
 UNITS, CONTEXTS = 10, 2
 # Steps before anything is timed: the memory is full, and the temperature falls.
@@ -103,7 +102,7 @@ def by_trainers(n: int, n_inputs: int, device: str) -> str:
         network, data = problem(n, n_inputs, device)
         rate = 0.01 if name == "constant" else None
         settings = TrainingSettings(trainer=name, batch_size=0, schedule=((1, rate),))
-        stepper = STEPPERS[name](SingleNetwork(network), settings, n)
+        stepper = make_stepper(SingleNetwork(network), settings, n)
         seconds = []
         for done in range(ROUNDS + 5):
             wait(device)
@@ -122,7 +121,8 @@ def measure(n: int, n_inputs: int, device: str) -> str:
     """One size, in a line."""
     network, data = problem(n, n_inputs, device)
     runs = Counted(network)
-    stepper = AnnealedLBFGS(runs, "logistic", n)
+    settings = TrainingSettings(trainer="annealed", schedule=((1, None),))
+    stepper = make_stepper(runs, settings, n)
     timed = {
         "step": lambda: stepper.step(data, None),
         "autograd": by_autograd(network, data),

@@ -7,6 +7,7 @@ loaded when the first argument is checked.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -70,6 +71,8 @@ positive = _named("require_positive")
 
 def tolerance(name: str, value: Any) -> None:
     """Refuse all but finite numbers from 0 on; the function itself says whether 0 will do."""
+    if type(value) is float and 0 <= value < math.inf:  # nothing to load for what is right
+        return
     number(name, value)
     if value < 0:
         raise ValueError(f"`{name}` must be at least 0, got {value}")
@@ -95,6 +98,8 @@ def between(low: float, high: float) -> Check:
 
 def fraction(name: str, value: Any) -> None:
     """Refuse all but numbers from 0 to below 1, such as the slope of a leaky unit."""
+    if type(value) is float and 0 <= value < 1:
+        return
     number(name, value)
     _checks().require_fraction(name, value)
 
@@ -196,20 +201,23 @@ def anything(name: str, value: Any) -> None:
     """Let every value pass: the function itself says what it takes."""
 
 
-def function(name: str, value: Any) -> None:
-    """Refuse what cannot be called."""
-    if not callable(value) or isinstance(value, type):
-        raise named_error(name, "a function", value)
-
-
-def instance(kind: str) -> Check:
-    """Return the check of instances of a class of this name."""
+def that(wanted: str, fits: Callable[[Any], bool]) -> Check:
+    """Return the check of what a function says that it fits."""
 
     def check(name: str, value: Any) -> None:
-        if not is_a(value, kind):
-            raise named_error(name, f"a {kind}", value)
+        if not fits(value):
+            raise named_error(name, wanted, value)
 
     return check
+
+
+def instance(kind: str, wanted: str = "") -> Check:
+    """Return the check of instances of a class of this name."""
+    return that(wanted or f"a {kind}", lambda value: is_a(value, kind))
+
+
+function = that("a function", lambda value: callable(value) and not isinstance(value, type))
+mapping = that("a mapping", lambda value: isinstance(value, Mapping))
 
 
 def is_a(value: object, kind: str) -> bool:
@@ -243,21 +251,6 @@ def _tensor(name: str, value: Any) -> None:
         raise named_error(name, "a tensor of real numbers", value)
 
 
-def _network(name: str, value: Any) -> None:
-    if not is_a(value, "Module"):
-        raise named_error(name, "a torch.nn.Module", value)
-
-
-def _device(name: str, value: Any) -> None:
-    if not isinstance(value, str) and not is_a(value, "device"):
-        raise named_error(name, "a torch device", value)
-
-
-def _dtype(name: str, value: Any) -> None:
-    if not is_a(value, "dtype") or not value.is_floating_point:
-        raise named_error(name, "a floating-point dtype of torch", value)
-
-
 def sequence(of: Check) -> Check:
     """Return the check of sequences, entry by entry."""
 
@@ -280,12 +273,6 @@ def _made(value: Any, made: list[Any]) -> Any:
         return None
     entries = [old if new is None else new for old, new in zip(value, made, strict=True)]
     return tuple(entries) if isinstance(value, tuple) else entries
-
-
-def mapping(name: str, value: Any) -> None:
-    """Refuse what has no values by name."""
-    if not isinstance(value, Mapping):
-        raise named_error(name, "a mapping", value)
 
 
 def _fixed(entries: list[Check]) -> Check:
@@ -327,13 +314,10 @@ def _has_rows(value: Any) -> bool:
 def _protocol(kind: type) -> Check:
     """Return the check of objects with all that a protocol lists."""
     members = [key for key in {**vars(kind), **kind.__annotations__} if not key.startswith("_")]
-
-    def check(name: str, value: Any) -> None:
-        lacking = [member for member in members if not hasattr(value, member)]
-        if lacking or isinstance(value, type):
-            raise named_error(name, f"a {kind.__name__} with {', '.join(members)}", value)
-
-    return check
+    return that(
+        f"a {kind.__name__} with {', '.join(members)}",
+        lambda value: all(hasattr(value, one) for one in members) and not isinstance(value, type),
+    )
 
 
 def _either(checks: list[Check], name: str, value: Any, wanted: str) -> Any:
@@ -368,10 +352,13 @@ _NAMED: dict[str, Check] = {
     **dict.fromkeys(("SparseArray", "SparseLike"), _sparse),
     "Gates": arrays,
     "Tensor": _tensor,
-    **dict.fromkeys(("Module", "Network"), _network),
+    **dict.fromkeys(("Module", "Network"), instance("Module", "a torch.nn.Module")),
     **dict.fromkeys(("Callable", "Callback", "Observer", "ProgressCallback"), function),
-    "device": _device,
-    "dtype": _dtype,
+    "device": that("a torch device", lambda one: isinstance(one, str) or is_a(one, "device")),
+    "dtype": that(
+        "a floating-point dtype of torch",
+        lambda one: is_a(one, "dtype") and one.is_floating_point,
+    ),
     **dict.fromkeys(("Any", "object", "_empty", "Self"), anything),
 }
 RESULTS: dict[str, Check] = {

@@ -35,6 +35,8 @@ class Trainer:
         Whether it needs a network of ReLUs, whose kinks it rounds.
     minimises : bool
         Whether it needs a loss that has a least value, which one of margins has not.
+    stepper : str
+        "module:class" of what takes its steps, in `training.steppers`.
     norms : pair of str
         Norms on the weights in which its steps are steepest: of every layer but the last, and of
         the last one. A network of one layer has the first.
@@ -59,6 +61,7 @@ class Trainer:
     logarithmic: bool = True
     kinks: bool = False
     minimises: bool = False
+    stepper: str = "line_search:LineSearchDescent"
     norms: tuple[WeightNorm, WeightNorm] = ("l2", "l2")
     own_momentum: float = 0.0
     init_scale: float = 1.0
@@ -86,12 +89,14 @@ def _steepest(
     takes_momentum: bool = False,
     own_momentum: float = 0.0,
     steps: int = 20000,
+    stepper: str = "SteepestDescent",
 ) -> Trainer:
     """Return a method of normalised steps, of rates that it finds or is given."""
     return Trainer(
         full_batch=False,
         automatic=frozenset({False, True}),
         takes_momentum=takes_momentum,
+        stepper=f"steepest_descent:{stepper}",
         norms=(below, last),
         own_momentum=own_momentum,
         # What is there at the start goes no sooner than weights grow, which is slow.
@@ -109,6 +114,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             automatic=frozenset({False}),
             takes_momentum=True,
             logarithmic=False,
+            stepper="gradient_descent:GradientDescent",
             decays=("coupled", "decoupled"),
             # The published GLN experiment (Lippl, Abbott and Chung, appendix A.2).
             batch_size=128,
@@ -116,19 +122,21 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             learning_rates=(0.04, 0.01),
         ),
         "normalised": Trainer(automatic=frozenset({False, True}), takes_momentum=True),
-        "momentum": Trainer(),
-        "dual": Trainer(degree=1),
-        "annealed": Trainer(degree=None, steps=(2000,)),
-        "smoothed": Trainer(degree=None, kinks=True, steps=(12000,)),
+        "momentum": Trainer(own_momentum=0.9),
+        "dual": Trainer(degree=1, stepper="dual_acceleration:DualAcceleration"),
+        "annealed": Trainer(degree=None, stepper="annealed_lbfgs:AnnealedLBFGS", steps=(2000,)),
+        "smoothed": Trainer(
+            degree=None, kinks=True, stepper="smoothed_relu:SmoothedReLU", steps=(12000,)
+        ),
         # All entries turn at once between samples, and only short steps get on.
         "sign": _steepest("linf", "linf", takes_momentum=True, steps=150_000),
         "spectral": _steepest("spectral", "spectral", takes_momentum=True),
         "coordinate": _steepest("l1", "l1", takes_momentum=True),
         "signum": _steepest("linf", "linf", own_momentum=0.9),
         "muon": _steepest("spectral", "linf", own_momentum=0.9),
-        "adam": _steepest("linf", "linf", own_momentum=0.9),
-        "lion": _steepest("linf", "linf", own_momentum=0.99),
-        "newton": Trainer(logarithmic=False, minimises=True, steps=(30,)),
+        "adam": _steepest("linf", "linf", own_momentum=0.9, stepper="AdamDescent"),
+        "lion": _steepest("linf", "linf", own_momentum=0.99, stepper="LionDescent"),
+        "newton": Trainer(logarithmic=False, minimises=True, stepper="newton:Newton", steps=(30,)),
     }
 )
 

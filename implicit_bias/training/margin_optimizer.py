@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from .._support.doors import door
-from .._support.kinds import anything, whole_number
+from .._support.kinds import anything, count
 from .._support.words import MarginLoss, TrainerName
 from .catalogue import get_trainer
 from .closure_network import ClosureNetwork
 from .run_file import digest_of
-from .settings import TrainingSettings
+from .settings import MOST_STEPS, TrainingSettings
 from .steppers.stepper import Stepper
 from .trainers import make_stepper
 
@@ -71,10 +71,12 @@ class MarginOptimizer(torch.optim.Optimizer):
     trainer: ClassVar[TrainerName]
     # Options that a group may have of its own; without any there is one group.
     group_options: ClassVar[tuple[str, ...]] = ()
+    # How many steps there will be, where that is known.
+    _n_steps: int | None = None
     # Attributes of a subclass that copies and pickles need.
     _kept: ClassVar[tuple[str, ...]] = ()
 
-    @door(loss=anything)
+    @door(n_samples=count(1), degree=count(1), loss=anything)
     def __init__(
         self,
         params: Iterable[Any],
@@ -91,13 +93,12 @@ class MarginOptimizer(torch.optim.Optimizer):
             trainer=self.trainer,
             loss=loss,
             batch_size=0,
-            schedule=((1, lr),),
+            schedule=((self._n_steps or MOST_STEPS, lr),),
             momentum=momentum,
             weight_decay=weight_decay,
             decay=decays[0] if decays else "coupled",
         )
-        self._degree = None if degree is None else whole_number("`degree`", degree)
-        self._n_samples = whole_number("`n_samples`", n_samples)
+        self._degree, self._n_samples = degree, n_samples
         self._network: ClosureNetwork | None = None
         self._stepper: Stepper | None = None
         self._left: list[Tensor] = []  # the weights after the last step

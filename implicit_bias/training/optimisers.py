@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._support.doors import door
-from .._support.kinds import whole_number
 from .._support.words import MarginLoss
 from .margin_optimizer import MarginOptimizer
 
@@ -50,7 +49,6 @@ class Annealed(MarginOptimizer):
     def __init__(
         self, params: Iterable[Any], *, degree: int, n_samples: int, loss: MarginLoss = "logistic"
     ) -> None:
-        degree = whole_number("`degree`", degree)
         super().__init__(params, n_samples=n_samples, degree=degree, loss=loss)
 
 

@@ -120,7 +120,13 @@ class RunFile:
             a network that began from other weights. `weights` where it stopped are such to go on
             from.
         """
-        record, arrays = self._load()
+        try:
+            arrays, record = read_saved(self._path, RUN)
+        except FileNotFoundError:
+            raise ValueError(
+                f"there is no run to resume: {str(self._path)!r} does not exist; leave `resume` "
+                "out to begin one"
+            ) from None
         if record["fingerprint"] != self._fingerprint:
             raise ValueError(
                 f"the run in {str(self._path)!r} is of other data or other settings: resume with "
@@ -155,17 +161,6 @@ class RunFile:
             observer=observed,
             made_by=record["made_by"],
         )
-
-    def _load(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Record and arrays of the file, if it is one of a run and as it was written."""
-        try:
-            arrays, record = read_saved(self._path, RUN)
-        except FileNotFoundError:
-            raise ValueError(
-                f"there is no run to resume: {str(self._path)!r} does not exist; leave `resume` "
-                "out to begin one"
-            ) from None
-        return record, arrays
 
     def _check_network(self, tensors: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
         for name, like in wanted.items():

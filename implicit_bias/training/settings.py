@@ -8,7 +8,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from .._support.doors import door
-from .._support.kinds import is_a, whole_number
+from .._support.kinds import fraction, is_a, tolerance, whole_number
 from .._support.words import DecayName, LossName, TrainerName, check_word
 from .catalogue import Trainer, check_loss, get_trainer
 
@@ -138,7 +138,7 @@ class TrainingSettings:
         object.__setattr__(self, "batch_size", whole_number("`batch_size`", size, least=0))
         object.__setattr__(self, "schedule", phases)
         whole_number("`n_checkpoints`", self.n_checkpoints, least=2)
-        check_momentum(self.momentum)
+        fraction("momentum", self.momentum)
         _check_decay(self, trainer)
         if not is_a(self.random_state, "Generator"):
             whole_number("random_state", self.random_state, least=0)
@@ -263,10 +263,7 @@ def _check_decay(settings: TrainingSettings, trainer: Trainer) -> None:
     """Check that the trainer has this form of weight decay."""
     check_word("decay", settings.decay, DecayName)
     lam = settings.weight_decay
-    if isinstance(lam, bool) or not isinstance(lam, Real):
-        raise TypeError(f"`weight_decay` must be a number, got {lam!r}")
-    if not 0 <= lam < math.inf:
-        raise ValueError(f"`weight_decay` must be at least 0 and finite, got {lam}")
+    tolerance("weight_decay", lam)
     if lam and settings.decay not in trainer.decays:
         other = " or ".join(f"decay={one!r}" for one in trainer.decays)
         way = f"give it {other}" if other else "take the trainer 'constant'"
@@ -274,11 +271,3 @@ def _check_decay(settings: TrainingSettings, trainer: Trainer) -> None:
             f"trainer {settings.trainer!r} has no {settings.decay} weight decay, got "
             f"weight_decay={lam}: {way}"
         )
-
-
-def check_momentum(momentum: float) -> None:
-    """Refuse a momentum outside [0, 1), by a `ValueError`."""
-    if isinstance(momentum, bool) or not isinstance(momentum, Real):
-        raise TypeError(f"`momentum` must be a number, got {momentum!r}")
-    if not 0 <= momentum < 1:
-        raise ValueError(f"`momentum` must lie in [0, 1), got {momentum}")

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._support.doors import door
-from .._support.kinds import anything, whole_number
+from .._support.kinds import anything, count
 from .._support.solve import Norm, NormName
 from .._support.words import MarginLoss, check_word
 from .closure_network import ClosureNetwork
 from .margin_optimizer import MarginOptimizer
-from .settings import check_momentum
 from .steppers.steepest_descent import ADAM_BETAS, AdamDescent, Polar
 from .steppers.steepest_descent import SteepestDescent as SteepestSteps
 from .steppers.steepest_steps import norm_of_weights
@@ -83,9 +82,9 @@ class SteepestDescent(MarginOptimizer):
 
     trainer = "sign"
     group_options = ("norm",)
-    _kept = ("_norm", "_momentum", "_polar", "_n_steps")
+    _kept = ("_norm", "_polar")
 
-    @door(norm=anything, loss=anything, polar=anything)
+    @door(norm=anything, loss=anything, polar=anything, n_steps=count(1))
     def __init__(
         self,
         params: Iterable[Any],
@@ -101,12 +100,11 @@ class SteepestDescent(MarginOptimizer):
         n_steps: int | None = None,
     ) -> None:
         check_word("polar", polar, Polar)
-        check_momentum(momentum)
-        self._norm, self._momentum, self._polar = norm_of_weights(norm).name, momentum, polar
-        self._n_steps = None if n_steps is None else whole_number("`n_steps`", n_steps)
+        self._norm, self._polar, self._n_steps = norm_of_weights(norm).name, polar, n_steps
         super().__init__(
-            params, n_samples=n_samples, degree=degree, lr=lr, weight_decay=weight_decay, loss=loss
-        )
+            params, n_samples=n_samples, degree=degree, lr=lr, momentum=momentum,
+            weight_decay=weight_decay, loss=loss,
+        )  # fmt: skip
 
     @door()
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -128,9 +126,7 @@ class SteepestDescent(MarginOptimizer):
         norms = [
             group["norm"] for group in self.param_groups for p in group["params"] if p.requires_grad
         ]
-        return SteepestSteps(
-            network, self._settings, self._n_steps, self._momentum, norms, self._polar
-        )
+        return SteepestSteps(network, self._settings, self._n_samples, norms, self._polar)
 
 
 class Adam(MarginOptimizer):
@@ -188,9 +184,9 @@ class Adam(MarginOptimizer):
     """
 
     trainer = "adam"
-    _kept = ("_betas", "_epsilon", "_n_steps")
+    _kept = ("_betas", "_epsilon")
 
-    @door(betas=anything, loss=anything)
+    @door(betas=anything, loss=anything, n_steps=count(1))
     def __init__(
         self,
         params: Iterable[Any],
@@ -205,13 +201,13 @@ class Adam(MarginOptimizer):
         n_steps: int | None = None,
     ) -> None:
         self._betas, self._epsilon = _checked_betas(betas), epsilon
-        self._n_steps = None if n_steps is None else whole_number("`n_steps`", n_steps)
+        self._n_steps = n_steps
         super().__init__(
             params, n_samples=n_samples, degree=degree, lr=lr, weight_decay=weight_decay, loss=loss
         )
 
     def _method(self, network: ClosureNetwork) -> Stepper:
-        return AdamDescent(network, self._settings, self._n_steps, self._betas, self._epsilon)
+        return AdamDescent(network, self._settings, self._n_samples, self._betas, self._epsilon)
 
 
 def _checked_betas(betas: Any) -> tuple[float, float]:

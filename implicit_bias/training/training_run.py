@@ -7,7 +7,6 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -132,7 +131,7 @@ class TrainingRun:
         """
         self._callback, self._check, self._file = callback, check, file
         self._start = self._saved_at = time.perf_counter()
-        with _limited_threads(self._stack, self._batches.size):
+        with torch_threads(_threads_for(self._stack, self._batches.size)):
             self._descend(schedule)
             self._stepper.settle()
         self._stack.write_back()
@@ -274,8 +273,3 @@ def _threads_for(stack: NetworkStack, n_samples: int) -> int:
     work = n_samples * sum(w.numel() for w in stack.weights)
     small = stack.weights[0].device.type == "cpu" and work <= SMALL_STEP
     return 1 if small else torch.get_num_threads()
-
-
-def _limited_threads(stack: NetworkStack, n_samples: int) -> AbstractContextManager[None]:
-    """Return a context with no more threads of torch than `_threads_for` steps of `n_samples`."""
-    return torch_threads(_threads_for(stack, n_samples))

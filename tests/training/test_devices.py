@@ -11,12 +11,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from implicit_bias import GLN, DeepLinear, TrainingSettings, train
 from implicit_bias.training import (
-    STEPPERS,
     AnnealedLBFGS,
     GatedData,
     LineSearchDescent,
     SingleNetwork,
     StackedNetworks,
+    make_stepper,
     place_data,
 )
 from tests.commands import home
@@ -64,7 +64,7 @@ def settings(trainer: str, steps: int) -> TrainingSettings:
 
 
 def stepper(trainer: str, network: torch.nn.Module, n_samples: int) -> Any:
-    return STEPPERS[trainer](SingleNetwork(network), settings(trainer, 1), n_samples)
+    return make_stepper(SingleNetwork(network), settings(trainer, 1), n_samples)
 
 
 IN_A_NORM = ("sign", "spectral", "coordinate", "signum", "muon", "adam", "lion")
@@ -98,7 +98,10 @@ def test_blocks_of_steps_end_where_single_steps_do_to_the_bit(momentum, several)
         networks = [GLN(D, H, C, random_state=seed) for seed in range(3 if several else 1)]
         data = place_data(networks[0], X, Y, CONTEXTS)
         stack = StackedNetworks(networks) if several else SingleNetwork(networks[0])
-        method = LineSearchDescent(stack, "logistic", momentum, ahead=ahead)
+        chosen = TrainingSettings(
+            trainer="normalised", batch_size=0, schedule=((200, None),), momentum=momentum
+        )
+        method = LineSearchDescent(stack, chosen, N, ahead=ahead)
         with Reads() as reads:
             for step in range(200):
                 method.step(data, None)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from pkgutil import resolve_name
 
 import pytest
 
 from implicit_bias import GLN, TrainingSettings, train
-from implicit_bias.training import LOSSES, OBJECTIVES, STEPPERS, TRAINERS, losses_of
+from implicit_bias.training import LOSSES, OBJECTIVES, TRAINERS, losses_of
+from implicit_bias.training.steppers.stepper import Stepper
 
 PUBLISHED = ((1600, 0.04), (1600, 0.01))
 
 
 def test_the_catalogue_has_a_stepper_for_every_trainer_and_an_objective_for_every_loss() -> None:
-    assert STEPPERS.keys() == TRAINERS.keys()
+    for trainer in TRAINERS.values():
+        place = f"implicit_bias.training.steppers.{trainer.stepper}"
+        assert issubclass(resolve_name(place), Stepper)
     assert OBJECTIVES.keys() == set(LOSSES)
     # Those that work with the logarithm of a loss take the losses that have one, others all.
     with_logarithm = {name for name, objective in OBJECTIVES.items() if objective.logarithm}

@@ -36,14 +36,13 @@ from implicit_bias import (
 )
 from implicit_bias.datasets import make_quadrants
 from implicit_bias.training import (
-    AnnealedLBFGS,
     Convergence,
     DualAcceleration,
-    LineSearchDescent,
     SingleNetwork,
     StackedNetworks,
     check_trainer,
     growth_factors,
+    make_stepper,
     place_data,
 )
 
@@ -246,7 +245,7 @@ def test_an_annealed_step_descends_free_until_the_data_are_separated_then_in_the
     given = problem(model)
     network = given.network()
     degree = network.degree
-    stepper = AnnealedLBFGS(SingleNetwork(network), "logistic", N)
+    stepper = make_stepper(SingleNetwork(network), full_batch("annealed", 60), N)
     data = place_data(network, given.X, given.y, given.gates)
     point = unit(weights_of(network))
     b = np.linalg.norm(weights_of(network)) ** degree / np.abs(margins_of(network, given)).max()
@@ -466,7 +465,8 @@ def test_a_step_is_shortened_unless_it_brings_half_of_its_promise_or_nothing_can
     # double shows a decrease; at 1.2e-7 the rise is a hundred units of its rounding.
     network = DeepLinear.from_weights(np.array([[w]]))
     data = place_data(network, np.ones((2, 1)), np.array([1.0, -1.0]), None)
-    stepper = LineSearchDescent(SingleNetwork(network), "exponential", 0.0)
+    settings = full_batch("normalised", 1, loss="exponential")
+    stepper = make_stepper(SingleNetwork(network), settings, 2)
     stepper.state["rate"] += size
     stepper.step(data, None)
     assert (float(stepper.state["rate"]) >= size) == enough
@@ -486,7 +486,9 @@ def test_the_loss_never_rises_from_wherever_it_starts(model, momentum, inputs, w
     given = problem(model)
     network = given.network(init_scale=weights)
     data = place_data(network, inputs * given.X, given.y, given.gates)
-    stepper = LineSearchDescent(SingleNetwork(network), "logistic", momentum)
+    stepper = make_stepper(
+        SingleNetwork(network), full_batch("normalised", 60, momentum=momentum), N
+    )
     losses = [log_loss_of(network, data)]
     for _ in range(60):
         stepper.step(data, None)
@@ -514,7 +516,7 @@ def test_a_step_that_is_too_long_is_halved_and_loses_its_momentum() -> None:
     given = problem("gln")
     network = given.network()
     data = place_data(network, given.X, given.y, given.gates)
-    stepper = LineSearchDescent(SingleNetwork(network), "logistic", 0.9)
+    stepper = make_stepper(SingleNetwork(network), full_batch("momentum", 60), N)
     start, before = weights_of(network), log_loss_of(network, data)
     _, gradient = smoothed(network, given, start, 1.0)
     uphill = torch.tensor(5 * gradient).split([p.numel() for p in network.parameters()])
@@ -537,7 +539,7 @@ def test_a_step_that_no_search_can_mend_is_not_taken() -> None:
     given = problem("gln")
     network = given.network()
     data = place_data(network, given.X, given.y, given.gates)
-    stepper = LineSearchDescent(SingleNetwork(network), "logistic", 0.9)
+    stepper = make_stepper(SingleNetwork(network), full_batch("momentum", 60), N)
     start, before = weights_of(network), log_loss_of(network, data)
     stepper.state["rate"] = torch.full((1,), 1e40, dtype=torch.float64)
     stepper.step(data, None)
@@ -554,7 +556,7 @@ def test_the_first_step_is_within_the_weights_unless_these_are_the_predictor() -
         data = place_data(network, given.X, given.y, given.gates)
         start = weights_of(network)
         _, gradient = smoothed(network, given, start, 1.0)
-        LineSearchDescent(SingleNetwork(network), "logistic", 0.0).step(data, None)
+        make_stepper(SingleNetwork(network), full_batch("normalised", 1), N).step(data, None)
         moved = np.linalg.norm(weights_of(network) - start)
         if length is None:
             # What lowers log(loss) by 1 if it goes on as it begins, or a power of two of it.
@@ -673,8 +675,8 @@ def test_a_network_that_finds_no_step_stays_and_drops_its_pairs_while_the_others
     alone = given.network(random_state=1)
     data = place_data(alone, given.X, given.y, given.gates)
     together, single = (
-        AnnealedLBFGS(StackedNetworks(networks), "logistic", N),
-        AnnealedLBFGS(SingleNetwork(alone), "logistic", N),
+        make_stepper(StackedNetworks(networks), full_batch("annealed", 6), N),
+        make_stepper(SingleNetwork(alone), full_batch("annealed", 6), N),
     )
     for step in range(6):
         if step == 3:
@@ -778,7 +780,7 @@ def test_samples_of_a_dual_step_are_measured_in_parts_that_fit_in_memory() -> No
     sizes = []
     for entries in (1, 4 * D, 2**20):
         network = SingleNetwork(DeepLinear(D, random_state=1))
-        stepper = DualAcceleration(network, "logistic", max_entries=entries)
+        stepper = DualAcceleration(network, full_batch("dual", 1), N, max_entries=entries)
         stepper.step(data, None)
         sizes.append(float(stepper.state["size"]))
     expected = 1 / (np.linalg.norm(X, axis=1) ** 2).max()

@@ -21,11 +21,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
 from ..._support.doors import door
+from ..._support.kinds import fraction
 from ..._support.solve import Array, to_numpy
 from ...data.arrays import Floats
 from ...networks.exits import Trunk
 from ...networks.protocols import check_inputs
-from ...training.settings import check_momentum
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +205,7 @@ def train_exit_heads(
     [[1.0, -2.0], [-1.0, 2.0]]
     """
     schedule = _Schedule(temperature, share, n_steps, most_confident, multiplier)
-    check_momentum(momentum)
+    fraction("momentum", momentum)
     phis = [torch.as_tensor(phi, dtype=torch.float64) for phi in features]
     if not phis or any(phi.ndim != 2 or len(phi) != len(phis[0]) for phi in phis):
         shapes = [tuple(phi.shape) for phi in phis]

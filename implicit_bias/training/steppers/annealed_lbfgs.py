@@ -14,6 +14,7 @@ from ...networks.losses.margins import least_margins
 from ...networks.losses.objectives import smoothed_loss
 from ...networks.placed_data import GatedData
 from ..network_stack import NetworkStack, Rate
+from ..settings import TrainingSettings
 from .batched import inner, lengths, numbers, per_network, to_numpy
 from .cooling_schedule import CHECK_EVERY, CONVERGED, RESET_BELOW, Convergence, growth_factors
 from .lbfgs import empty_lbfgs_memory, lbfgs_direction, reset_lbfgs, update_lbfgs
@@ -98,10 +99,10 @@ class AnnealedLBFGS(SmoothedMargin):
     D. Liu, J. Nocedal, "On the limited memory BFGS method for large scale optimization".
     """
 
-    def __init__(self, stack: NetworkStack, kind: str, n_samples: int) -> None:
-        super().__init__(stack, kind)
+    def __init__(self, stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> None:
+        super().__init__(stack, settings, n_samples)
         self._converged = CONVERGED * max(math.log(n_samples), 1.0)
-        start = torch.cat([w.flatten(1) for w in stack.weights], dim=1)
+        start = self._flat()
         norms = start.norm(dim=1, keepdim=True)
         # Numbers, one a network, are on the CPU wherever the weights are.
         zero = torch.zeros(len(start), dtype=torch.float64)
@@ -143,9 +144,6 @@ class AnnealedLBFGS(SmoothedMargin):
         if searching.any():
             self._restart_stalled(batch, stalled(state, searching, self._converged))
             self._show_best(batch, searching & above_best(state))
-
-    def settle(self) -> None:
-        """Leave the weights as they are; see `Stepper`."""
 
     def _initialise(self, batch: GatedData) -> None:
         """Start at the temperature at which the largest margin is 1."""
@@ -207,10 +205,7 @@ class AnnealedLBFGS(SmoothedMargin):
             good = now.log_loss <= allowed + ARMIJO * share * slope
             if good.all():
                 return replace(now, share=share)
-            with np.errstate(all="ignore"):
-                fitted = -slope * share / (2 * (now.log_loss - before - slope * share))
-            fitted = np.nan_to_num(fitted, nan=SHORTEST).clip(SHORTEST, LONGEST)
-            share = np.where(good, share, fitted * share)
+            share = np.where(good, share, shortened(share, slope, now.log_loss - before))
         share = np.where(good, share, 0.0)
         now = self._evaluate(batch, start + per_network(share, step) * step)
         return replace(now, share=share)
@@ -313,6 +308,13 @@ class AnnealedLBFGS(SmoothedMargin):
             ),
         )
         reset_lbfgs(self.state, factor < RESET_BELOW)
+
+
+def shortened(share: Array, slope: Array, rise: Array) -> Array:
+    """Return shares (B,) of a step at the minima of parabolas, by slopes and what came of it."""
+    with np.errstate(all="ignore"):
+        fitted = -slope * share / (2 * (rise - slope * share))
+    return np.asarray(share * np.nan_to_num(fitted, nan=SHORTEST).clip(SHORTEST, LONGEST))
 
 
 def _largest_margin(at: Evaluation, batch: GatedData) -> Array:

@@ -8,11 +8,12 @@ from torch import Tensor
 from ...networks.losses.margins import n_margins, score_gradient
 from ...networks.placed_data import GatedData
 from ..network_stack import NetworkStack, Rate
+from ..settings import TrainingSettings
 from .batched import dot, per_network
-from .stepper import log_loss_gradient
+from .stepper import Stepper, log_loss_gradient
 
 
-class DualAcceleration:
+class DualAcceleration(Stepper):
     r"""Momentum on gradients of log(loss) that is Nesterov's method on the dual.
 
     .. math::
@@ -28,9 +29,8 @@ class DualAcceleration:
 
     Parameters
     ----------
-    stack : NetworkStack
-    kind : str
-        A loss of margins.
+    stack, settings, n_samples
+        As of `Stepper`.
     max_entries : int
         Entries of gradients of single samples that are held at once.
 
@@ -39,8 +39,16 @@ class DualAcceleration:
     Z. Ji, N. Srebro, M. Telgarsky, "Fast margin maximization via dual acceleration" (2021).
     """
 
-    def __init__(self, stack: NetworkStack, kind: str, *, max_entries: int = 2**24) -> None:
-        self._stack, self._kind, self._max_entries = stack, kind, max_entries
+    def __init__(
+        self,
+        stack: NetworkStack,
+        settings: TrainingSettings,
+        n_samples: int,
+        *,
+        max_entries: int = 2**24,
+    ) -> None:
+        super().__init__(stack, settings, n_samples)
+        self._max_entries = max_entries
         zero = torch.zeros((), dtype=torch.float64)
         # Numbers are on the CPU wherever the weights are, so that no step has to wait for them;
         # the size is 0 until the samples are known.
@@ -61,9 +69,6 @@ class DualAcceleration:
             momentum = state[f"momentum.{i}"].add_(g).mul_(t / (t + 1))
             w.sub_(momentum + g, alpha=size)
         state["step"] = state["step"] + 1
-
-    def settle(self) -> None:
-        """Leave the weights as they are; see `Stepper`."""
 
     def _shorten(self) -> None:
         weights = self._stack.weights

@@ -9,15 +9,16 @@ from ...networks.placed_data import GatedData
 from ..catalogue import get_trainer
 from ..network_stack import NetworkStack, Rate
 from ..settings import TrainingSettings
-from .batched import per_network
-from .decay import shrink
+from .decay import go_against, shrink
+from .stepper import Stepper
 
 
-class GradientDescent:
+class GradientDescent(Stepper):
     """Heavy-ball gradient descent on the mean loss or on its logarithm, at given rates."""
 
-    def __init__(self, stack: NetworkStack, settings: TrainingSettings) -> None:
-        self._stack, self._kind, self._momentum = stack, settings.loss, settings.momentum
+    def __init__(self, stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> None:
+        super().__init__(stack, settings, n_samples)
+        self._momentum = settings.momentum
         self._decay, self._decoupled = settings.weight_decay, settings.decay == "decoupled"
         velocity = [torch.zeros_like(w) for w in stack.weights] if settings.momentum else []
         self.state = {f"velocity.{i}": v for i, v in enumerate(velocity)}
@@ -39,10 +40,4 @@ class GradientDescent:
                 shrink(w, self._decay, rate)
             if self._momentum:
                 g = self.state[f"velocity.{i}"].mul_(self._momentum).add_(g)
-            if isinstance(rate, torch.Tensor):
-                w.sub_(g * per_network(rate, w))
-            else:
-                w.sub_(g, alpha=rate)
-
-    def settle(self) -> None:
-        """Leave the weights as they are; see `Stepper`."""
+            go_against(w, g, rate)

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from ...networks.placed_data import GatedData
+from ..catalogue import get_trainer
 from ..network_stack import NetworkStack, Rate
+from ..settings import TrainingSettings
 from .batched import assign, dot, per_network
-from .stepper import log_loss, log_loss_gradient
+from .stepper import Stepper, log_loss, log_loss_gradient
 
 # Without momentum a step must bring this share of the decrease that its gradient promises, with
 # it the loss must not rise; and the smoothed margin must not fall. Otherwise the rate is halved,
@@ -59,7 +61,7 @@ class _Block:
         self.good = good.all() if self.good is None else self.good & good.all()
 
 
-class LineSearchDescent:
+class LineSearchDescent(Stepper):
     r"""Steps along the gradient of log(loss) whose size adapts to what they bring.
 
     If log(loss) were linear, the first step would lower it by 1; that of a network of degree 2 or
@@ -72,15 +74,21 @@ class LineSearchDescent:
     """
 
     def __init__(
-        self, stack: NetworkStack, kind: str, momentum: float, *, ahead: bool | None = None
+        self,
+        stack: NetworkStack,
+        settings: TrainingSettings,
+        n_samples: int,
+        *,
+        ahead: bool | None = None,
     ) -> None:
-        self._stack, self._kind, self._momentum = stack, kind, momentum
+        super().__init__(stack, settings, n_samples)
+        self._momentum = settings.momentum or get_trainer(settings.trainer).own_momentum
         self._degree: int | None = getattr(stack.networks[0], "degree", None)
         self._scores: Tensor | None = None  # at the weights, as the last step left them
         first = stack.weights[0]
         rate = torch.zeros(len(first), dtype=torch.float64, device=first.device)
         self.state = {"rate": rate}  # 0 until the first gradient is known
-        for i, w in enumerate(stack.weights if momentum else []):
+        for i, w in enumerate(stack.weights if self._momentum else []):
             self.state[f"velocity.{i}"] = torch.zeros_like(w)
         waits = first.device.type == "cpu" or not stack.repeatable
         self._ahead = not waits if ahead is None else ahead

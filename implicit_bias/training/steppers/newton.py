@@ -13,6 +13,8 @@ from ...networks.adapted import plain
 from ...networks.losses.objectives import get_loss
 from ...networks.placed_data import GatedData
 from ..network_stack import NetworkStack, Rate
+from ..settings import TrainingSettings
+from .stepper import Stepper
 
 # A step must bring this share of the fall that the slope promises (Armijo), and is halved until.
 ARMIJO = 1e-4
@@ -24,7 +26,7 @@ FLAT, CONCAVE = 4, 40
 Function = Callable[[Tensor], Tensor]
 
 
-class Newton:
+class Newton(Stepper):
     r"""Newton's method on the mean loss, along the range of its Hessian alone.
 
     A step leaves directions in which the loss is constant as they are, as gradients do: from 0 it
@@ -36,11 +38,11 @@ class Newton:
     S. Boyd, L. Vandenberghe, "Convex optimization", algorithm 9.5.
     """
 
-    def __init__(self, stack: NetworkStack, kind: str) -> None:
-        self._stack, self._value = stack, get_loss(kind).value
+    def __init__(self, stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> None:
+        super().__init__(stack, settings, n_samples)
+        self._value = get_loss(settings.loss).value
         names = dict(plain(stack.networks[0]).named_parameters())
         self._names = [name for name, weight in names.items() if weight.requires_grad]
-        self.state: dict[str, Tensor] = {}
 
     def step(self, batch: GatedData, rate: Rate) -> None:
         """Take one step of each network, shortened until the loss falls; `rate` is not used.
@@ -70,9 +72,6 @@ class Newton:
             return mean
 
         return loss
-
-    def settle(self) -> None:
-        """Do nothing: every step is taken when it returns."""
 
 
 def _pieces(flat: Tensor, like: list[Tensor]) -> list[Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +12,9 @@ from torch import Tensor
 from ...networks.losses.objectives import SmoothedLoss, smoothed_loss
 from ...networks.placed_data import GatedData
 from ..network_stack import NetworkStack
-from .batched import assign, inner, lengths, numbers, on_device, per_network, to_numpy
+from ..settings import TrainingSettings
+from .batched import assign, inner, lengths, numbers, on_device, per_network
+from .stepper import FlatStepper
 
 Array = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ class Evaluation:
     share: Array = field(default_factory=lambda: np.empty(0))
 
 
-class SmoothedMargin:
+class SmoothedMargin(FlatStepper):
     r"""The loss of B homogeneous networks as a function of points (B, P), one a network.
 
     The weights of network b are :math:`\theta = \beta_b^{1/L} u`, :math:`\beta_b` its inverse
@@ -60,19 +61,9 @@ class SmoothedMargin:
         Numbers (B,) on the CPU and rows (B, P), among them "inverse_temperature" and "separated".
     """
 
-    state: dict[str, Tensor]
-
-    def __init__(self, stack: NetworkStack, kind: str) -> None:
-        self._stack, self._kind = stack, kind
+    def __init__(self, stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> None:
+        super().__init__(stack, settings, n_samples)
         self._degree: int = stack.networks[0].degree  # type: ignore[assignment]
-
-    def _get(self, name: str) -> NDArray[Any]:
-        """Numbers (B,) of the state."""
-        return to_numpy(self.state[name])
-
-    def _set(self, **values: NDArray[Any]) -> None:
-        """Replace numbers (B,) of the state."""
-        self.state |= {name: torch.from_numpy(value) for name, value in values.items()}
 
     def _evaluate(self, batch: GatedData, point: Tensor) -> Evaluation:
         """Put the networks at points (B, P), at their temperatures, and compute their losses."""
@@ -92,18 +83,6 @@ class SmoothedMargin:
     def _separated(self) -> NDArray[np.bool_]:
         """Return which networks (B,) have separated the data."""
         return self._get("separated")
-
-    def _unflatten(self, flat: Tensor) -> list[Tensor]:
-        """Rows (B, P) in the shapes of the weights."""
-        weights = self._stack.weights
-        parts = torch.split(flat, [w[0].numel() for w in weights], dim=1)
-        return [part.view_as(w) for w, part in zip(weights, parts, strict=True)]
-
-    def _assign_some(self, values: list[Tensor], networks: NDArray[np.bool_]) -> None:
-        """Give the networks marked (B,) these weights."""
-        weights = self._stack.weights
-        pairs = zip(weights, values, strict=True)
-        assign(weights, [torch.where(per_network(networks, w), value, w) for w, value in pairs])
 
     def _weight_gradient(
         self, at: Evaluation, coefficients: Tensor, *, keep: bool = False

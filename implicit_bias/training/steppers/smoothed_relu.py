@@ -11,9 +11,11 @@ from ...networks.adapted import plain
 from ...networks.placed_data import GatedData
 from ...networks.relu import DeepReLU
 from ..network_stack import NetworkStack, Rate
-from .annealed_lbfgs import AnnealedLBFGS
-from .batched import assign, inner, lengths, numbers, per_network, to_numpy
+from ..settings import TrainingSettings
+from .annealed_lbfgs import ARMIJO, MAX_SHORTENINGS, MAX_STEP, AnnealedLBFGS, shortened
+from .batched import inner, lengths, numbers, per_network, to_numpy
 from .lbfgs import empty_lbfgs_memory, lbfgs_direction, reset_lbfgs, update_lbfgs
+from .stepper import FlatStepper
 
 # Steps of `annealed` that come first, at most this share of all.
 FIRST, FIRST_SHARE = 300, 0.1
@@ -24,9 +26,7 @@ STAGES, LAST_STAGE = 31, 40
 # A stage ends once a step promises less than this of log(loss), or after its share of the steps.
 # At 1e-5 networks were 3e-4 above their local optima, at 1e-7 2e-6 to 5e-6.
 CONVERGED = 1e-7
-# Of a line search: see `annealed_lbfgs`.
-ARMIJO, SHORTEST, LONGEST = 1e-4, 0.1, 0.5
-MAX_SHORTENINGS, MAX_STEP = 20, 0.3
+# Of log(loss), which a search may rise by.
 ROUNDING = 1e-12
 # Searches that find nothing, each after forgetting the curvature, before a stage is given up.
 MAX_STALLS = 3
@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-class SmoothedReLU:
+class SmoothedReLU(FlatStepper):
     r"""Limited-memory BFGS on the margin of a ReLU network, kinks rounded and smoothed in stages.
 
     In place of :math:`\max(z, 0)`, z the product of a row w and an input h, stands
@@ -53,16 +53,16 @@ class SmoothedReLU:
     wide kinks cross barriers.
     """
 
-    def __init__(self, stack: NetworkStack, kind: str, n_samples: int, n_steps: int) -> None:
-        self._stack = stack
+    def __init__(self, stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> None:
+        super().__init__(stack, settings, n_samples)
         network = _relu(stack.networks[0])
         self._degree, self._slope = len(network.layers), network.slope
-        self._annealed = AnnealedLBFGS(stack, kind, n_samples)
-        self._first = int(min(FIRST, FIRST_SHARE * n_steps))
-        self._share = max(1, (n_steps - self._first) // STAGES)
-        start = torch.cat([w.flatten(1) for w in stack.weights], dim=1).double()
+        self._annealed = AnnealedLBFGS(stack, settings, n_samples)
+        self._first = int(min(FIRST, FIRST_SHARE * settings.n_steps))
+        self._share = max(1, (settings.n_steps - self._first) // STAGES)
+        start = self._flat().double()
         zero = torch.zeros(len(start), dtype=torch.float64)
-        self._own = {
+        self.state = {
             "stage": zero - 1,  # -1 while `annealed` trains
             "annealed_steps": zero.clone(),
             "stage_steps": zero.clone(),
@@ -72,44 +72,37 @@ class SmoothedReLU:
             "log_loss": zero.clone(),
             "gradient": torch.zeros_like(start),
             **empty_lbfgs_memory(start),
+            **self._of_annealed(),
         }
 
-    @property
-    def state(self) -> dict[str, Tensor]:
-        """Everything besides the weights that the next step depends on."""
-        first = {f"{PREFIX}{name}": value for name, value in self._annealed.state.items()}
-        return {**first, **self._own}
-
-    @state.setter
-    def state(self, values: dict[str, Tensor]) -> None:
-        named = {k: v for k, v in values.items() if k.startswith(PREFIX)}
-        self._annealed.state = {k.removeprefix(PREFIX): v for k, v in named.items()}
-        self._own = {k: v for k, v in values.items() if k not in named}
+    def _of_annealed(self) -> dict[str, Tensor]:
+        """The state of `annealed` as a part of this one."""
+        return {f"{PREFIX}{name}": value for name, value in self._annealed.state.items()}
 
     def step(self, batch: GatedData, rate: Rate) -> None:
         """Take one step of the stage in which each network is; `rate` is not used."""
         waiting = self._get("stage") < 0
         if waiting.any():
-            self._annealed.step(batch, rate)
+            first = self._annealed
+            first.state = {name: self.state[PREFIX + name] for name in first.state}
+            first.step(batch, rate)
+            self.state |= self._of_annealed()
             steps = self._get("annealed_steps") + waiting
             self._set(annealed_steps=steps)
-            separated = to_numpy(self._annealed.state["separated"])
+            separated = to_numpy(first.state["separated"])
             ready = waiting & separated & (steps >= self._first)
             if ready.any():
-                now = torch.cat([w.flatten(1) for w in self._stack.weights], dim=1).double()
-                self._own["point"] = torch.where(per_network(ready, now), now, self._own["point"])
+                now = self._flat().double()
+                self.state["point"] = torch.where(per_network(ready, now), now, self.state["point"])
                 self._begin_stage(batch, ready)
         going = self._get("stage") >= 0
         if going.any() and not (waiting & going).all():
             self._descend(batch, going & ~waiting)
             self._show(going)
 
-    def settle(self) -> None:
-        """Leave the weights as they are; see `Stepper`."""
-
     def _descend(self, batch: GatedData, networks: Mask) -> None:
         """Take a quasi-Newton step in these networks, and end stages that have converged."""
-        own = self._own
+        own = self.state
         gradient = own["gradient"]
         step = lbfgs_direction(own, gradient)
         norm, length = numbers(lengths(own["point"]), lengths(step))
@@ -128,7 +121,7 @@ class SmoothedReLU:
 
     def _search(self, batch: GatedData, step: Tensor, slope: Array, networks: Mask) -> None:
         """Take as much of the step as lowers log(loss) by enough, or nothing of it."""
-        own = self._own
+        own = self.state
         start, before = own["point"], self._get("log_loss")
         taken = np.ones(len(slope))
         good = ~networks
@@ -139,10 +132,7 @@ class SmoothedReLU:
             good = ~networks | (log_loss <= allowed)
             if good.all():
                 break
-            with np.errstate(all="ignore"):
-                fitted = -slope * taken / (2 * (log_loss - before - slope * taken))
-            fitted = np.nan_to_num(fitted, nan=SHORTEST).clip(SHORTEST, LONGEST)
-            taken = np.where(good, taken, fitted * taken)
+            taken = np.where(good, taken, shortened(taken, slope, log_loss - before))
         moved = networks & good
         chosen = per_network(moved, start)
         change = torch.where(chosen, gradient - own["gradient"], 0.0)
@@ -158,7 +148,7 @@ class SmoothedReLU:
 
     def _begin_stage(self, batch: GatedData, networks: Mask) -> None:
         """Narrow the kinks and lower the temperature of these networks."""
-        own = self._own
+        own = self.state
         margins = batch.y.double() * self._scores(batch, own["point"], np.zeros(len(networks)))
         smallest = np.abs(to_numpy(margins.amin(dim=1)))
         self._set(
@@ -185,7 +175,7 @@ class SmoothedReLU:
     def _scores(self, batch: GatedData, point: Tensor, widths: Array) -> Tensor:
         """Scores (B, n) at weights of length 1, with kinks of these widths (B,), 0 for none."""
         unit = point / torch.linalg.vector_norm(point, dim=1, keepdim=True)
-        *hidden, last = self._layers(unit)
+        *hidden, last = self._unflatten(unit)
         inputs = batch.X.double().expand(len(point), *batch.X.shape)
         for W in hidden:
             z = inputs @ W.mT
@@ -199,30 +189,13 @@ class SmoothedReLU:
                 inputs = self._slope * z + (1 - self._slope) * inputs
         return (inputs @ last.mT)[:, :, 0]
 
-    def _layers(self, flat: Tensor) -> list[Tensor]:
-        weights = self._stack.weights
-        parts = torch.split(flat, [w[0].numel() for w in weights], dim=1)
-        return [part.view_as(w) for part, w in zip(parts, weights, strict=True)]
-
     def _show(self, networks: Mask) -> None:
         """Give these networks their weights."""
-        point = self._own["point"]
+        point = self.state["point"]
         sharpness = BEGIN * GROWTH ** np.maximum(self._get("stage"), 0.0)
         beta = (sharpness / self._get("margin")) ** (1 / self._degree)
         (norm,) = numbers(lengths(point))
-        theta = point * per_network(beta / norm, point)
-        weights = self._stack.weights
-        pairs = zip(weights, self._layers(theta), strict=True)
-        assign(
-            weights, [torch.where(per_network(networks, w), new.to(w.dtype), w) for w, new in pairs]
-        )
-
-    def _get(self, name: str) -> Array:
-        values: Array = to_numpy(self._own[name])
-        return values
-
-    def _set(self, **values: NDArray[np.float64]) -> None:
-        self._own |= {name: torch.from_numpy(value) for name, value in values.items()}
+        self._assign_some(self._unflatten(point * per_network(beta / norm, point)), networks)
 
 
 def _lengths(rows: Tensor) -> Tensor:

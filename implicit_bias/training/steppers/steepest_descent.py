@@ -20,11 +20,11 @@ from ...networks.losses.objectives import smoothed_loss
 from ...networks.placed_data import GatedData
 from ..catalogue import get_trainer
 from ..network_stack import NetworkStack, Rate
-from ..settings import TrainingSettings
+from ..settings import MOST_STEPS, TrainingSettings
 from .batched import per_network
-from .decay import shrink
+from .decay import go_against, shrink
 from .steepest_steps import as_matrices, dual_norms, newton_schulz, norms_of, steepest
-from .stepper import log_loss_gradient
+from .stepper import Stepper, log_loss_gradient
 
 # No margin changes by more than this in a step, of a network of one layer and of one of several.
 # Ten times as much tears layers that step by signs between samples before they have directions
@@ -59,7 +59,7 @@ LION_BETAS = (0.9, 0.99)
 Polar = Literal["exact", "newton-schulz"]
 
 
-class NormalisedSteps:
+class NormalisedSteps(Stepper):
     r"""Steps of falling size along directions that a subclass chooses.
 
     .. math:: \eta_t = c \, (1 + t / 1000)^{-p}, \qquad p = \max(1/2, 1 - 1/L),
@@ -87,11 +87,11 @@ class NormalisedSteps:
 
     Parameters
     ----------
-    stack : NetworkStack
+    stack, n_samples
+        As of `Stepper`.
     settings : TrainingSettings
-        With the loss, one of margins, and lam of ``W <- (1 - eta_t lam) W`` before every step.
-    n_steps : int or None
-        T.
+        With the loss, one of margins, and lam of ``W <- (1 - eta_t lam) W`` before every step; T
+        is its number of steps, not known where that is `MOST_STEPS`.
     momentum : float
         beta of an average of gradients over steps.
     norms : sequence of Norm or str, optional
@@ -109,15 +109,16 @@ class NormalisedSteps:
         self,
         stack: NetworkStack,
         settings: TrainingSettings,
-        n_steps: int | None,
+        n_samples: int,
         momentum: float,
         norms: Sequence[Norm | NormName] | None = None,
     ) -> None:
-        self._stack, self._kind, self._decay = stack, settings.loss, settings.weight_decay
-        self._momentum = momentum
+        super().__init__(stack, settings, n_samples)
+        self._momentum, self._decay = momentum, settings.weight_decay
         own = get_trainer(settings.trainer).norms_of(len(stack.weights))
         self._norms = [Norm.of(norm) for norm in (own if norms is None else norms)]
-        self._n_steps = n_steps if momentum or self._decay else None
+        ends = (momentum or self._decay) and settings.n_steps < MOST_STEPS
+        self._n_steps = settings.n_steps if ends else None
         self._degree: int = getattr(stack.networks[0], "degree", None) or 1
         self._change = CHANGE if self._degree == 1 else CHANGE_OF_LAYERS
         zero, weight = torch.zeros((), dtype=torch.float64), stack.weights[0]
@@ -150,13 +151,7 @@ class NormalisedSteps:
         for weight, direction in zip(self._stack.weights, directions, strict=True):
             if self._decay:
                 shrink(weight, self._decay, size)
-            if isinstance(size, Tensor):
-                weight.sub_(direction * per_network(size, weight))
-            else:
-                weight.sub_(direction, alpha=size)
-
-    def settle(self) -> None:
-        """Leave the weights as they are; see `Stepper`."""
+            go_against(weight, direction, size)
 
     def _share(self, step: float, *, ends: bool) -> float:
         """Return the size of a step over that of the first."""
@@ -225,10 +220,8 @@ class SteepestDescent(NormalisedSteps):
 
     Parameters
     ----------
-    stack, settings, n_steps, norms
-        As of `NormalisedSteps`.
-    momentum : float, optional
-        beta in [0, 1); that of the settings, or the trainer's own, if it is left out.
+    stack, settings, n_samples, norms
+        As of `NormalisedSteps`; beta is the momentum of the settings, or the trainer's own.
     polar : {"exact", "newton-schulz"}
         How polar factors of spectral steps are computed; the second as Muon is shipped.
     """
@@ -237,14 +230,12 @@ class SteepestDescent(NormalisedSteps):
         self,
         stack: NetworkStack,
         settings: TrainingSettings,
-        n_steps: int | None,
-        momentum: float | None = None,
+        n_samples: int,
         norms: Sequence[Norm | NormName] | None = None,
         polar: Polar = "exact",
     ) -> None:
-        if momentum is None:
-            momentum = settings.momentum or get_trainer(settings.trainer).own_momentum
-        super().__init__(stack, settings, n_steps, momentum, norms)
+        momentum = settings.momentum or get_trainer(settings.trainer).own_momentum
+        super().__init__(stack, settings, n_samples, momentum, norms)
         self._polar = polar
         self._measures = not momentum and not self._decay
         if self._measures:
@@ -293,14 +284,12 @@ class LionDescent(NormalisedSteps):
 
     Parameters
     ----------
-    stack, settings, n_steps
+    stack, settings, n_samples
         As of `NormalisedSteps`.
     """
 
-    def __init__(
-        self, stack: NetworkStack, settings: TrainingSettings, n_steps: int | None
-    ) -> None:
-        super().__init__(stack, settings, n_steps, LION_BETAS[1])
+    def __init__(self, stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> None:
+        super().__init__(stack, settings, n_samples, LION_BETAS[1])
         self._remember("average", "scale")
 
     def _directions(self, log_loss: Tensor, gradients: list[Tensor]) -> list[Tensor]:
@@ -325,7 +314,7 @@ class AdamDescent(NormalisedSteps):
 
     Parameters
     ----------
-    stack, settings, n_steps
+    stack, settings, n_samples
         As of `NormalisedSteps`.
     betas : pair of float
         Decay of both averages, in [0, 1).
@@ -337,11 +326,11 @@ class AdamDescent(NormalisedSteps):
         self,
         stack: NetworkStack,
         settings: TrainingSettings,
-        n_steps: int | None,
+        n_samples: int,
         betas: tuple[float, float] = ADAM_BETAS,
         epsilon: float = 0.0,
     ) -> None:
-        super().__init__(stack, settings, n_steps, betas[0])
+        super().__init__(stack, settings, n_samples, betas[0])
         self._betas, self._epsilon = betas, epsilon
         self._remember("average", "scale")
         self._remember("square", "square scale")
@@ -370,7 +359,7 @@ class AdamDescent(NormalisedSteps):
 def _go(stack: NetworkStack, directions: list[Tensor], sizes: Tensor) -> None:
     """Change the weights by the directions (B, ...), to go against, times sizes (B,)."""
     for weight, direction in zip(stack.weights, directions, strict=True):
-        weight.sub_(direction * per_network(sizes, weight))
+        go_against(weight, direction, sizes)
 
 
 def _measured_size(gradient: Tensor, changes: Tensor, y: Tensor, share: float) -> Tensor:
