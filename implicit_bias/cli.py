@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -30,9 +28,9 @@ from .runs.exits import (
     print_notices,
     rendered,
     say,
-    terminated_like_interrupted,
+    watched,
 )
-from .runs.progress import Progress, bar
+from .runs.progress import Progress
 
 if TYPE_CHECKING:
     from .runs.programs import RunPrograms
@@ -126,11 +124,12 @@ def compare(
         context = click.get_current_context()
         _check_files(plot, page)
         chosen = typed_choices(context, choices)
+        progress = watched(quiet, Progress(stage=lambda text: say(f"{text} ...", err=True)))
         if program:
-            _print(run_programs(model, chosen, progress=_watched(quiet)), as_json, quiet)
+            _print(run_programs(model, chosen, progress=progress), as_json, quiet)
             return
         with running(
-            model, chosen, progress=_watched(quiet), save=folder, resume=resume, overwrite=overwrite
+            model, chosen, progress=progress, save=folder, resume=resume, overwrite=overwrite
         ) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
             shown = _show(report, as_json=as_json, details=details, quiet=quiet)
@@ -201,25 +200,6 @@ def _exit_code(report: Report) -> int:
     if report.status is not None and report.status.name != "SOLVED":
         return NOT_SEPARABLE if report.status.name == "NOT_SEPARABLE" else NOT_SOLVED
     return NOT_TRAINED if report.shortfall else DONE
-
-
-@contextlib.contextmanager
-def _watched(quiet: bool) -> Iterator[Progress]:
-    """Show progress while a run is on, and end it as Ctrl-C does where SIGTERM comes."""
-    with _progress(quiet) as progress, terminated_like_interrupted():
-        yield progress
-
-
-@contextlib.contextmanager
-def _progress(quiet: bool) -> Iterator[Progress]:
-    """Show progress on stderr: a moving bar on a terminal, a line a stage elsewhere."""
-    if quiet:
-        yield Progress()
-    elif not sys.stderr.isatty():
-        yield Progress(stage=lambda text: say(f"{text} ...", err=True))
-    else:
-        with bar() as progress:
-            yield progress
 
 
 class _Commands(click.Group):

@@ -1,11 +1,15 @@
-"""Ctrl-C of a command where Python would print a traceback: while it starts, and while it ends."""
+"""Signals: handled otherwise for a while, and Ctrl-C of a command while it starts and ends.
+
+There Python would print a traceback.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 INTERRUPTED = 130
@@ -24,11 +28,23 @@ def raised() -> Iterator[None]:
     if signal.getsignal(signal.SIGINT) is not _leave:
         yield
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with handled(signal.SIGINT, signal.default_int_handler):
+        yield
+
+
+@contextlib.contextmanager
+def handled(
+    number: signal.Signals, handle: Callable[[int, FrameType | None], None]
+) -> Iterator[None]:
+    """Handle a signal so for a while, in the main thread, which alone is sent signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.signal(number, handle)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, _leave)
+        signal.signal(number, usual)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -142,7 +142,7 @@ class Choice(click.Choice):  # type: ignore[type-arg]
         return value
 
 
-class _Typed(click.ParamType):  # type: ignore[type-arg]
+class Typed(click.ParamType):  # type: ignore[type-arg]
     """Values of a kind, read with the messages that Python has for them."""
 
     def __init__(self, kind: Kind) -> None:
@@ -152,13 +152,17 @@ class _Typed(click.ParamType):  # type: ignore[type-arg]
         )  # fmt: skip
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value of what was typed."""
+        """Return what `read` does; its messages are those of the command."""
         try:
-            return self.kind.parse(value)
+            return self.read(value)
         except (TypeError, ValueError) as error:
             self.fail(str(error), param, ctx)
+
+    def read(self, value: Any) -> Any:
+        """Return the value of what was typed."""
+        return self.kind.parse(value)
 
 
 def _type(kind: Kind) -> Any:
     one_of = kind.choices and not (kind.several or kind.about.joined or kind.about.files)
-    return Choice(kind.choices) if one_of else _Typed(kind)
+    return Choice(kind.choices) if one_of else Typed(kind)

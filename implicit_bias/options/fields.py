@@ -204,19 +204,13 @@ class StartOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeviceOptions(Options):
-    """Device and precision of a trained network."""
+class ScheduleOptions(Options):
+    """Device and precision of a trained network, and its steps of gradient descent, in phases."""
 
     device: str = option("cpu", "Device of the network: cpu, cuda, cuda:1, ...")
     dtype: DtypeName = option(
         "float64", "Precision of the network; the limit is always solved in float64."
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScheduleOptions(DeviceOptions):
-    """Steps of gradient descent, in phases."""
-
     steps: tuple[int, ...] | None = option(
         None,
         "Gradient steps of each phase of training; 0: the limit alone, nothing is trained.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,8 @@ import click
 
 from .._support.files import harmless
 from .._support.interrupts import INTERRUPTED as INTERRUPTED
-from .._support.interrupts import raised
+from .._support.interrupts import handled, raised
+from .progress import Progress, bar
 
 if TYPE_CHECKING:
     from .reports.report import Report
@@ -104,26 +106,27 @@ def print_notices(report: Report) -> None:
 
 
 @contextlib.contextmanager
-def terminated_like_interrupted() -> Iterator[None]:
-    """Let Ctrl-C end what runs here so that it is reported and saved, and SIGTERM as Ctrl-C does.
+def watched(quiet: bool, elsewhere: Progress) -> Iterator[Progress]:
+    """Show progress on stderr, and let Ctrl-C end what runs so that it is reported and saved.
 
-    Cluster schedulers send SIGTERM.
+    SIGTERM, which cluster schedulers send, does as Ctrl-C does.
+
+    Parameters
+    ----------
+    quiet : bool
+        True to show nothing.
+    elsewhere : Progress
+        Shown where stderr is no terminal, on which there is a moving bar.
     """
 
     def interrupt(number: int, frame: object) -> None:
         """Pass the signal on as SIGINT."""
         signal.raise_signal(signal.SIGINT)
 
-    try:
-        usual = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not the main thread, which alone is sent signals
-        yield
-        return
-    try:
-        with raised():
-            yield
-    finally:
-        signal.signal(signal.SIGTERM, usual)
+    still = contextlib.nullcontext(Progress() if quiet else elsewhere)
+    shown = bar() if sys.stderr.isatty() and not quiet else still
+    with shown as progress, handled(signal.SIGTERM, interrupt), raised():
+        yield progress
 
 
 def rendered(report: Report, *, details: bool) -> str:

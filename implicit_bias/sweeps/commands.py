@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +10,16 @@ import click
 
 from .._support.words import EngineName, words
 from ..models import MODELS
-from ..options.command_line import MODEL, Choice, ModelCommand
+from ..options.command_line import MODEL, Choice, ModelCommand, Typed
 from ..options.fields import flag
 from ..options.values import Kind, kinds
 from ..runs.exits import (
     INTERRUPTED,
     failures_reported,
     say,
-    terminated_like_interrupted,
+    watched,
 )
-from ..runs.progress import Lines, Progress, bar
+from ..runs.progress import Lines
 
 if TYPE_CHECKING:
     from .files import SweepFile
@@ -54,27 +52,24 @@ def _several(name: str, kind: Kind) -> click.Option:
     )
 
 
-class _Entries(click.ParamType):  # type: ignore[type-arg]
+class _Entries(Typed):
     """Values of an option between commas, or one value that has commas of its own."""
 
     def __init__(self, kind: Kind) -> None:
-        self.kind = kind
+        super().__init__(kind)
         self.name = "list" if kind.several else "values"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def read(self, value: Any) -> Any:
         """Return the values of what was typed."""
         from .grids import entries_of
 
         kind = self.kind
-        whole = kind.several or kind.base is Path
-        parts = [value] if whole else [part.strip() for part in str(value).split(",")]
-        try:
-            entries = [entry for part in parts
-                       for entry in (entries_of(kind, part) if kind.base is int and not whole
-                                     else (part,))]  # fmt: skip
-            return tuple(kind.parse(str(entry)) for entry in entries)
-        except (TypeError, ValueError) as error:
-            self.fail(str(error), param, ctx)
+        if kind.several or kind.base is Path:
+            return (kind.parse(str(value)),)
+        parts = [part.strip() for part in str(value).split(",")]
+        if kind.base is int:
+            parts = [entry for part in parts for entry in entries_of(kind, part)]
+        return tuple(kind.parse(str(part)) for part in parts)
 
 
 def named_values(
@@ -147,7 +142,9 @@ def sweep(
             runs_with.threads, sync, time_limit, save=as_rules(save.split(",") if save else ())
         )
         how = Settings(runs_with, of_cells, jobs, retry)
-        done = sweeping(wanted.model, wanted.grid, wanted.options, Store(out), how, _watched(quiet))
+        # With the time that is left: a bar on a terminal, lines elsewhere.
+        progress = watched(quiet, Lines(lambda text: say(text, err=True)).progress())
+        done = sweeping(wanted.model, wanted.grid, wanted.options, Store(out), how, progress)
         if not quiet:
             _summarise(done)
     if not done.finished and not done.lost:
@@ -183,19 +180,6 @@ def _merged(of_file: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, A
 def _number(text: str) -> Any:
     """Return a whole number where it is one."""
     return int(text) if text.removeprefix("-").isdecimal() else text
-
-
-@contextlib.contextmanager
-def _watched(quiet: bool) -> Iterator[Progress]:
-    """Show progress on stderr, with the time that is left: a bar on a terminal, lines elsewhere."""
-    with terminated_like_interrupted():
-        if quiet:
-            yield Progress()
-        elif sys.stderr.isatty():
-            with bar() as progress:
-                yield progress
-        else:
-            yield Lines(lambda text: say(text, err=True)).progress()
 
 
 def _summarise(done: Sweep) -> None:

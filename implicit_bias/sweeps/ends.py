@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+from .._support.interrupts import handled
 from ..runs.progress import Progress
 from .records import TIME_LIMIT
 
@@ -122,15 +123,3 @@ class _Watched(Progress):
     ) -> Callable[[int, int, float], None]:
         """Return the callback of `Progress`, before it that of the user."""
         return super().training(*before, self.ends.step)
-
-
-@contextmanager
-def handled(
-    number: signal.Signals, handle: Callable[[int, FrameType | None], None]
-) -> Iterator[None]:
-    """Handle a signal so for a while."""
-    usual = signal.signal(number, handle)
-    try:
-        yield
-    finally:
-        signal.signal(number, usual)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+
+from .._support.interrupts import handled
 
 
 @contextlib.contextmanager
@@ -32,23 +33,8 @@ def deferred_interrupts() -> Iterator[Callable[[], None]]:
 
     with contextlib.ExitStack() as handlers:
         for number in (signal.SIGINT, signal.SIGTERM):
-            handlers.enter_context(_handler(number, defer))
+            usual = signal.getsignal(number)
+            # By default SIGTERM ends the process outside of Python.
+            if callable(usual) or (number == signal.SIGTERM and usual == signal.SIG_DFL):
+                handlers.enter_context(handled(number, defer))
         yield check
-
-
-@contextlib.contextmanager
-def _handler(
-    number: signal.Signals, handle: Callable[[int, FrameType | None], None]
-) -> Iterator[None]:
-    """`handle` in place of the usual handler, where a signal would interrupt Python."""
-    usual = signal.getsignal(number)
-    # By default SIGTERM ends the process outside of Python.
-    handled = callable(usual) or (number == signal.SIGTERM and usual == signal.SIG_DFL)
-    if not handled or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(number, handle)
-    try:
-        yield
-    finally:
-        signal.signal(number, usual)

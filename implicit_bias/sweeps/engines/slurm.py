@@ -13,8 +13,8 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
+from ..._support.interrupts import handled
 from ..cells import Cell
-from ..ends import handled
 from ..records import Follower, NotWritten, Outcome
 from ..store import Store
 from ..work import Work
