@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from .extras import naming_extras
@@ -31,10 +31,9 @@ def draw(drawer: str, *things: Any, ax: Axes | None) -> Axes:
     ax : Axes or None
         None for axes of a new figure, which a notebook shows.
     """
-    module, _, name = drawer.partition(":")
     if ax is None:
-        ax = import_module(f"{PACKAGE}.runs.drawing.canvas").own_axes()
-    getattr(import_module(f"{PACKAGE}.{module}"), name)(*things, ax)
+        ax = resolve_name(f"{PACKAGE}.runs.drawing.canvas:own_axes")()
+    resolve_name(f"{PACKAGE}.{drawer}")(*things, ax)
     return ax
 
 

@@ -39,31 +39,8 @@ class Declared:
     recorded: bool
 
 
-@dataclass(frozen=True)
-class _Draft:
-    """A declaration before its attribute has a name; `column` is its name in the table."""
-
-    values: Mapping[str, Any]
-    column: str | None
-    shown: bool
-    recorded: bool
-
-    def completed(self, name: str) -> Declared:
-        """Return the declaration of the attribute `name`.
-
-        Raises
-        ------
-        TypeError
-            If it has no label and the table does not know it.
-        """
-        column = self.column or name
-        if self.column is None and "label" in self.values:
-            found = Quantity(name, **self.values)
-        elif column in TABLE:
-            found = replace(TABLE[column], **self.values)
-        else:
-            raise TypeError(f"`{column}` is not declared: give it a label, or a line in the table")
-        return Declared(found, self.shown, self.recorded)
+# A declaration before its attribute has a name, with which it is called.
+_Draft = Callable[[str], Declared]
 
 
 def quantity(
@@ -160,8 +137,19 @@ def derived(
 
 
 def _draft(values: Mapping[str, Any], column: str | None, *, shown: bool, recorded: bool) -> _Draft:
+    """Return what declares the attribute of a name, `column` being that in the table."""
     known = {name: value for name, value in values.items() if value is not None}
-    return _Draft(known, column, shown, recorded)
+
+    def completed(name: str) -> Declared:
+        """Raise TypeError for one that has no label and that the table does not know."""
+        place = column or name
+        if column is None and "label" in known:
+            return Declared(Quantity(name, **known), shown, recorded)
+        if place not in TABLE:
+            raise TypeError(f"`{place}` is not declared: give it a label, or a line in the table")
+        return Declared(replace(TABLE[place], **known), shown, recorded)
+
+    return completed
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(quantity, part))
@@ -178,7 +166,7 @@ class Measured(Said):
     def __init_subclass__(cls, *, eq: bool = False) -> None:
         super().__init_subclass__()
         own = {
-            name: draft.completed(name)
+            name: draft(name)
             for name, value in vars(cls).items()
             if (draft := _draft_of(value)) is not None
         }

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._support.doors import door
@@ -139,14 +139,8 @@ class Said(Shown):
 
     def panels(self) -> tuple[Any, ...]:
         """Return its part of the picture: functions of axes, and rows of them, that pickle."""
-        return tuple(partial(_drawer(place), self) for place in self.PANELS)
+        return tuple(partial(resolve_name(f"{_PACKAGE}.{at}"), self) for at in self.PANELS)
 
     def _places(self) -> Mapping[str, str]:
         """Return the paths of quantities whose names differ from their attributes'."""
         return self.ROW
-
-
-def _drawer(place: str) -> Callable[..., Any]:
-    module, _, name = place.partition(":")
-    found: Callable[..., Any] = getattr(import_module(f"{_PACKAGE}.{module}"), name)
-    return found
