@@ -99,7 +99,7 @@ def _read(choices: Loading) -> _Wanted:
     for name in choices:
         if name not in known:
             raise TypeError(f"there is no option {name!r} of data{nearest(name, known)}")
-    return _Wanted(**dict.fromkeys(known) | {"random_state": 0} | choices)
+    return _Wanted(**{**dict.fromkeys(known), "random_state": 0, **choices})
 
 
 # Data drawn with labels, scale and bias of their own: default sizes, and the function that draws.

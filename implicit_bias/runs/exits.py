@@ -7,6 +7,7 @@ import logging
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,8 +124,11 @@ def watched(quiet: bool, elsewhere: Progress) -> Iterator[Progress]:
         """Pass the signal on as SIGINT."""
         signal.raise_signal(signal.SIGINT)
 
-    still = contextlib.nullcontext(Progress() if quiet else elsewhere)
-    shown = bar() if sys.stderr.isatty() and not quiet else still
+    shown: AbstractContextManager[Progress] = contextlib.nullcontext(elsewhere)
+    if quiet:
+        shown = contextlib.nullcontext(Progress())
+    elif sys.stderr.isatty():
+        shown = bar()
     with shown as progress, handled(signal.SIGTERM, interrupt), raised():
         yield progress
 
