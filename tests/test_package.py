@@ -300,6 +300,7 @@ def test_imports_go_one_way(path) -> None:
             for name in (
                 "files",
                 "extras",
+                "interrupts",
                 "lazy",
                 "names",
                 "doors",

@@ -71,7 +71,7 @@ class InseparableWarning(UserWarning):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Choices:
+class Choices(BaseEstimator):  # type: ignore[misc,unused-ignore]
     """The parameters of all classifiers; `LinearLimitClassifier` says what they are."""
 
     solver: SolverName = "interior-point"
@@ -91,9 +91,7 @@ class GatedChoices(Choices):
     gating: Any = None
 
 
-class LimitClassifier(  # type: ignore[misc,unused-ignore]
-    Choices, ClassifierMixin, BaseEstimator, ABC
-):
+class LimitClassifier(ClassifierMixin, Choices, ABC):  # type: ignore[misc,unused-ignore]
     """Base of the classifiers that predict with the limit of training; see its subclasses."""
 
     classes_: NDArray[Any]
