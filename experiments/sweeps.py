@@ -33,7 +33,7 @@ from implicit_bias.sweeps.cells import Cell, plan
 from implicit_bias.sweeps.ends import Ends
 from implicit_bias.sweeps.engines.processes import run_on_processes
 from implicit_bias.sweeps.store import Store
-from implicit_bias.sweeps.table import groups_of
+from implicit_bias.sweeps.table import averaged
 from implicit_bias.sweeps.work import CellSettings, Work
 
 SMALL = {"n_train": 20, "n_val": 20, "steps": 0}
@@ -94,7 +94,7 @@ def _stages(cells: int, folder: Path) -> Iterator[dict[str, Any]]:
     clock = _Clock()
     frame = read_rows(out)
     yield clock.row("read as a frame", len(frame))
-    groups_of(frame, ["model"], ["objective", "gap"])
+    averaged(frame, ["model"], ["objective", "gap"])
     yield clock.row("averaged", cells)
     subprocess.run([sys.executable, "-c", READ, str(out)], check=True, stdout=subprocess.DEVNULL)
     yield clock.row("read by a process that starts", cells)

@@ -38,34 +38,28 @@ class Axis:
 
     def choices(self, read: Read) -> Iterator[dict[str, Any]]:
         """Yield what the cells choose, functions as they are."""
-        if self.how == "draw":
-            columns = {name: self._drawn(name, read) for name in self.values}
-        else:
-            columns = {name: (value,) if _is_function(value) else read(name, value)
-                       for name, value in self.values.items()}  # fmt: skip
+        columns = {name: self._column(name, read) for name in self.values}
         if self.how == "product":
             rows: Iterable[tuple[Any, ...]] = itertools.product(*columns.values())
         else:
-            count = self.count or _common_length(
-                {name: len(column) for name, column in columns.items()
-                 if not _is_function(self.values[name])}
-            )  # fmt: skip
-            rows = zip(
-                *(column * count if _is_function(self.values[name]) else column
-                  for name, column in columns.items()), strict=True,
-            )  # fmt: skip
+            lengths = {name: len(column) for name, column in columns.items()
+                       if not _is_function(self.values[name])}  # fmt: skip
+            count = self.count or _common_length(lengths)
+            rows = zip(*(column if name in lengths else column * count
+                         for name, column in columns.items()), strict=True)  # fmt: skip
         for row in rows:
             yield dict(zip(columns, row, strict=True))
 
-    def _drawn(self, name: str, read: Read) -> tuple[Any, ...]:
-        """Draw the values of one option, whatever others there are."""
+    def _column(self, name: str, read: Read) -> tuple[Any, ...]:
+        """Return the values of one option, drawn whatever others there are; a function alone."""
         source = self.values[name]
-        random = np.random.default_rng([self.random_state, *name.encode()])
-        if hasattr(source, "rvs"):
-            drawn = np.asarray(source.rvs(size=self.count, random_state=random))
-            return tuple(drawn.tolist())
         if _is_function(source):
             return (source,)
+        if self.how != "draw":
+            return read(name, source)
+        random = np.random.default_rng([self.random_state, *name.encode()])
+        if hasattr(source, "rvs"):
+            return tuple(np.asarray(source.rvs(size=self.count, random_state=random)).tolist())
         entries = read(name, source)
         return tuple(entries[place] for place in random.integers(len(entries), size=self.count))
 

@@ -18,6 +18,7 @@ from ..runs.reports.report import Report
 from ..runs.reports.row import COLUMNS
 from ..runs.reports.saved.files import REPORT
 from ..runs.reports.saved.loading import load
+from .records import NotWritten
 
 KEPT = ("report", "limit", "network", "trajectory")
 # Which of them were kept of a cell, with or without a file.
@@ -61,7 +62,7 @@ def keep(report: Report, wanted: Collection[str], folder: Path) -> None:
 
     Raises
     ------
-    OSError
+    NotWritten
         If it cannot be written.
     """
     if not wanted:
@@ -73,11 +74,13 @@ def keep(report: Report, wanted: Collection[str], folder: Path) -> None:
             report.save(new)
         else:
             for name, write in report.files.items():
-                if not _words(name).isdisjoint(wanted):
+                if not set(re.split(r"[-.]", name)).isdisjoint(wanted):
                     write(new / name)
         write_atomically(new / KEPT_INDEX, json.dumps(sorted(wanted)).encode())
         shutil.rmtree(folder, ignore_errors=True)
         _move(new, folder)
+    except OSError as error:
+        raise NotWritten(error.errno, error.strerror, error.filename) from error
     finally:
         shutil.rmtree(new, ignore_errors=True)
 
@@ -120,7 +123,3 @@ def _move(new: Path, folder: Path) -> None:
     except OSError:
         if not folder.is_dir():  # else another process has kept the same meanwhile
             raise
-
-
-def _words(name: str) -> set[str]:
-    return set(re.split(r"[-.]", name))

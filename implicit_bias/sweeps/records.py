@@ -171,15 +171,11 @@ class Writer:
             raise NotWritten(error.errno, error.strerror, str(self._path)) from error
 
     def _append(self, line: bytes) -> None:
-        number = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        try:
-            written = 0
-            while written < len(line):
-                written += os.write(number, line[written:])
+        with self._path.open("ab") as file:
+            file.write(line)
+            file.flush()
             if self._sync:
-                os.fsync(number)
-        finally:
-            os.close(number)
+                os.fsync(file.fileno())
 
     def _new(self) -> Path:
         host = re.sub(r"[^\w-]", "-", platform.node())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,11 +56,13 @@ def sweep_schema() -> pa.Schema:
 
 
 @cache
-def columns() -> pa.Schema:
-    """Return the columns, without their descriptions."""
+def columns(names: tuple[str, ...] | None = None) -> pa.Schema:
+    """Return the columns of these names, by default all, without their descriptions."""
     import pyarrow as pa
 
-    return pa.schema([field.remove_metadata() for field in sweep_schema()])
+    every = sweep_schema()
+    chosen = every.names if names is None else names
+    return pa.schema([every.field(name).remove_metadata() for name in chosen])
 
 
 def tabled(records: Iterable[Record], names: Sequence[str]) -> Iterator[pa.Table]:
@@ -73,34 +75,10 @@ def tabled(records: Iterable[Record], names: Sequence[str]) -> Iterator[pa.Table
     """
     import pyarrow as pa
 
-    schema = pa.schema([columns().field(name) for name in names])
-    rows = (_flat(record, row) for record in records for row in record.rows)
+    schema = columns(tuple(names))
+    rows = ({**row, **record.own} for record in records for row in record.rows)
     while chunk := list(islice(rows, CHUNK)):
-        yield pa.table(
-            [pa.array([row.get(field.name) for row in chunk], field.type) for field in schema],
-            schema=schema,
-        )
-
-
-def conformed(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return a table of any version with the columns of these names, null where it has none.
-
-    Raises
-    ------
-    ArrowException
-        If a column is of another type.
-    """
-    import pyarrow as pa
-
-    schema = pa.schema([columns().field(name) for name in names])
-    known = set(table.column_names)
-    arrays = [
-        table[field.name].cast(field.type)
-        if field.name in known
-        else pa.nulls(len(table), field.type)
-        for field in schema
-    ]
-    return pa.table(arrays, schema=schema)
+        yield pa.Table.from_pylist(chunk, schema=schema)
 
 
 def newest(tables: Sequence[pa.Table]) -> pa.Table:
@@ -109,11 +87,12 @@ def newest(tables: Sequence[pa.Table]) -> pa.Table:
     A record that has not failed goes before one that has, then the newer one. Tables have the
     columns `CELL_COLUMNS`; later ones go before earlier ones with the same record.
     """
+    import pandas as pd
     import pyarrow as pa
 
     table = pa.concat_tables(tables)
     part = np.repeat(np.arange(len(tables)), [len(one) for one in tables])
-    cell = _codes(table["cell"])
+    cell, _ = pd.factorize(table["cell"].to_numpy(), use_na_sentinel=False)
     good = table["cell_error"].is_null().to_numpy()
     written = np.nan_to_num(table["cell_written"].to_numpy(), nan=-np.inf)
     order = np.lexsort((part, written, good, cell))
@@ -126,21 +105,8 @@ def newest(tables: Sequence[pa.Table]) -> pa.Table:
 
 def in_order(table: pa.Table, cells: Sequence[str]) -> pa.Table:
     """Return the rows of these cells, in the order of the cells; some may have no rows."""
-    place = {cell: number for number, cell in enumerate(cells)}
-    places = np.array([place.get(cell, -1) for cell in table["cell"].to_pylist()], dtype=np.int64)
+    import pandas as pd
+
+    places = pd.Index(cells).get_indexer(table["cell"].to_pandas())
     order = np.argsort(places, kind="stable")
     return table.take(order[np.count_nonzero(places < 0) :])
-
-
-def _codes(cells: pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    """Return a number for each cell, 0 to one less than there are."""
-    import pyarrow as pa
-
-    encoded = cells.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _flat(record: Record, row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, **record.own}

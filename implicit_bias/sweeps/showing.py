@@ -114,9 +114,9 @@ def _show_sweep(
 ) -> None:
     from ..runs.reports.shown.text import render_table
     from .table import (
+        averaged,
         averaged_over,
         failures_of,
-        groups_of,
         matching,
         measured,
         read_rows,
@@ -129,11 +129,11 @@ def _show_sweep(
     rows = matching(read_rows(folder), where)
     by = tuple(with_trainers(rows, by or varying(rows)))
     columns = columns or tuple(measured(rows))
-    groups = groups_of(rows, by, columns)
+    averages = averaged(rows, by, columns)
     shown = (
         rows_table(rows, by, columns)
         if each
-        else summary_table(groups, by, columns, averaged_over(rows, by))
+        else summary_table(averages, columns, averaged_over(rows, by))
     )
     say(render_table(shown, width()))
     for message, count in failures_of(rows).items():
@@ -141,4 +141,4 @@ def _show_sweep(
     if plot is not None:
         from .figure import sweep_figure
 
-        write_figure(sweep_figure(groups, by, columns), plot)
+        write_figure(sweep_figure(averages, columns), plot)

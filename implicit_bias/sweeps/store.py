@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .._support.extras import naming_extras, require
 from .._support.files import check_writable, clear_unfinished, write_atomically
 from .records import Follower, Outcome, Record, read_records, record_files, writer_of
-from .rows import CELL_COLUMNS, columns, conformed, in_order, newest, sweep_schema, tabled
+from .rows import CELL_COLUMNS, columns, in_order, newest, sweep_schema, tabled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,7 +166,7 @@ class Store:
         self, tables: Iterable[Path], records: Iterable[Path], names: Sequence[str]
     ) -> pa.Table:
         """Return the rows of these files, of each cell those of one record."""
-        found: list[Any] = [columns().empty_table().select(names)]
+        found: list[Any] = [columns(tuple(names)).empty_table()]
         for number, path in enumerate(tables, start=1):
             found.append(_table(path, names))
             if number % APART == 0:
@@ -191,11 +191,10 @@ def _table(path: Path, names: Sequence[str]) -> pa.Table:
     from pyarrow import parquet
 
     def read() -> pa.Table:
-        with parquet.ParquetFile(path) as file:
-            known = set(file.schema_arrow.names)
-            if not {"cell", "model"} <= known:
-                raise ValueError("it has no columns `cell` and `model`")
-            return conformed(file.read([name for name in names if name in known]), names)
+        if not {"cell", "model"} <= set(parquet.read_schema(path).names):
+            raise ValueError("it has no columns `cell` and `model`")
+        # Of any version: columns that it has not are null.
+        return parquet.read_table(path, schema=columns(tuple(names)), partitioning=None)
 
     try:
         return _reading(path, read)
@@ -203,7 +202,7 @@ def _table(path: Path, names: Sequence[str]) -> pa.Table:
         if not A_CELL.fullmatch(path.name):
             raise
         log.warning("%s is damaged: its cell is done again", path)
-        return columns().empty_table().select(names)
+        return columns(tuple(names)).empty_table()
 
 
 def _reading(path: Path, read: Callable[[], Result]) -> Result:

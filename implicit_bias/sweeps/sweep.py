@@ -29,10 +29,9 @@ from .records import Outcome
 from .store import Store
 from .stored_data import stored
 from .table import (
+    averaged,
     choices_beside,
-    groups_of,
     measured,
-    summary_frame,
     varying_beside_first,
     with_trainers,
 )
@@ -130,7 +129,8 @@ class Sweep(Shown):
         if not away:
             return frame if columns is None else frame[list(columns)]
         by = choices_beside(frame, away)
-        return summary_frame(groups_of(frame, by, columns or measured(frame)), by)
+        names = [name for name in columns or measured(frame) if name not in by]
+        return averaged(frame, by, names).reset_index()
 
     @door()
     def plot(self, *columns: str, by: str | Sequence[str] | None = None) -> Figure:
@@ -168,7 +168,7 @@ class Sweep(Shown):
         chosen = (by,) if isinstance(by, str) else by
         shared = with_trainers(frame, chosen or varying_beside_first(frame))
         names = columns or tuple(measured(frame))
-        return sweep_figure(groups_of(frame, shared, names), shared, names)
+        return sweep_figure(averaged(frame, shared, names), names)
 
     @door()
     def load(self, cell: str) -> Report:

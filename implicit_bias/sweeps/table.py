@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._support.doors import door
 from .._support.extras import naming_extras
-from ..options.values import nearest
+from .._support.words import nearest
 from ..quantities.said import Table
 from ..runs.reports.row import COLUMNS, OPTIONS
 from ..runs.reports.saved.files import RESULTS
@@ -26,31 +25,6 @@ USUAL = ("objective", "gap", "margin_ratio", "agreement", "error_limit", "error_
 NUMBERS = tuple(
     column.name for column in (*COLUMNS, *CELL_COLUMNS) if column.type in ("float64", "int64")
 )
-
-
-@dataclass(frozen=True)
-class Group:
-    """The rows that share their choices.
-
-    Attributes
-    ----------
-    choices : tuple
-        Of the columns that the rows are grouped by.
-    count, solved : int
-        How many rows; of how many of them the limit is certified to the tolerance.
-    mean, spread : mapping of column to float
-        Over the rows that have a value, NaN where none has; the spread is the standard deviation
-        of a sample, NaN of one row.
-    counts : mapping of column to int
-        How many rows have a value.
-    """
-
-    choices: tuple[Any, ...]
-    count: int
-    solved: int
-    mean: Mapping[str, float]
-    spread: Mapping[str, float]
-    counts: Mapping[str, int]
 
 
 @door()
@@ -191,8 +165,16 @@ def failures_of(frame: pd.DataFrame) -> dict[str, int]:
     return counts
 
 
-def groups_of(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> list[Group]:
+def averaged(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
     """Average columns over the rows that share the choices `by`, sorted by them.
+
+    Returns
+    -------
+    DataFrame
+        By these choices: ``runs``, of which in ``solved`` the limit is certified to the tolerance,
+        and of every column its mean by its name, NaN where none has a value, the standard
+        deviation of a sample as ``NAME_spread``, NaN of one row, and the rows that have a value as
+        ``NAME_count``.
 
     Raises
     ------
@@ -202,60 +184,28 @@ def groups_of(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) ->
     check_columns(by, frame)
     check_columns(columns, frame, NUMBERS)
     rows = frame[frame["cell_error"].isna()]
-    found = []
-    for choices, group in rows.groupby(list(by), dropna=False, sort=True):
-        numbers = group[list(columns)].astype("float64")
-        found.append(
-            Group(
-                choices=tuple(choices),
-                count=len(group),
-                solved=int((group["status"] == "SOLVED").sum()),
-                mean=numbers.mean().to_dict(),
-                spread=numbers.std(ddof=1).to_dict(),
-                counts={name: int(count) for name, count in numbers.count().items()},
-            )
-        )
-    return found
-
-
-def summary_frame(groups: Sequence[Group], by: Sequence[str]) -> pd.DataFrame:
-    """Return groups as a frame: their choices, how many, and mean, spread and count by column."""
-    import pandas as pd
-
-    return pd.DataFrame(
-        {
-            **dict(zip(by, group.choices, strict=True)),
-            "runs": group.count,
-            "solved": group.solved,
-            **{
-                name: value
-                for column in group.mean
-                for name, value in (
-                    (column, group.mean[column]),
-                    (f"{column}_spread", group.spread[column]),
-                    (f"{column}_count", group.counts[column]),
-                )
-            },
-        }
-        for group in groups
-    )
+    values = rows[list(columns)].astype("float64").assign(solved=rows["status"] == "SOLVED")
+    groups = values.groupby([rows[name] for name in by], dropna=False)
+    measures = {"": "mean", "_spread": "std", "_count": "count"}
+    every = {f"{name}{end}": (name, measure)
+             for name in columns for end, measure in measures.items()}  # fmt: skip
+    return groups.agg(runs=("solved", "size"), solved=("solved", "sum"), **every)
 
 
 def summary_table(
-    groups: Sequence[Group], by: Sequence[str], columns: Sequence[str], over: Sequence[str] = ()
+    averages: pd.DataFrame, columns: Sequence[str], over: Sequence[str] = ()
 ) -> Table:
-    """Format groups as text: a line a group, mean and spread in one cell, `over` what was meant."""
+    """Format averages as text: mean and spread in one cell, `over` what was meant."""
+    choices = averages.index.to_frame(index=False)
     rows = tuple(
-        (
-            *map(_shown, group.choices),
-            str(group.count),
-            str(group.solved),
-            *(_mean(group, name) for name in columns),
+        (*map(_shown, chosen), str(row["runs"]), str(row["solved"]),
+         *(_mean(row, name) for name in columns))
+        for chosen, row in zip(
+            choices.itertuples(index=False), averages.to_dict("records"), strict=True
         )
-        for group in groups
-    )
+    )  # fmt: skip
     title = f"mean +- spread over {', '.join(over)}" if over else "mean +- spread"
-    return Table(title, (*by, "runs", "solved", *columns), rows)
+    return Table(title, (*choices, "runs", "solved", *columns), rows)
 
 
 def rows_table(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> Table:
@@ -266,13 +216,13 @@ def rows_table(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -
     return Table("rows", tuple(head), tuple(tuple(map(_shown, row)) for row in values))
 
 
-def _mean(group: Group, name: str) -> str:
+def _mean(row: Mapping[str, Any], name: str) -> str:
     """Return mean and spread of a column, and how many rows have it where not all do."""
-    mean, spread, count = group.mean[name], group.spread[name], group.counts[name]
+    mean, spread, count = row[name], row[f"{name}_spread"], row[f"{name}_count"]
     if mean != mean:
         return "-"
     text = f"{mean:.4g}" if spread != spread else f"{mean:.4g} +- {spread:.2g}"
-    return text if count == group.count else f"{text} ({count})"
+    return text if count == row["runs"] else f"{text} ({count})"
 
 
 def _shown(value: Any) -> str:

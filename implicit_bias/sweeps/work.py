@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,7 +23,7 @@ from ..runs.reports.row import NAMES, make_row
 from .cells import Cell
 from .ends import Ends, StepCallback
 from .kept import Rule, keep, named
-from .records import NotWritten, Outcome, Record
+from .records import Outcome, Record
 from .store import Store
 from .stored_data import opened
 
@@ -120,7 +120,7 @@ class Work:
             "cell_written": time.time(),
         }
         if report is not None:
-            _keep(report, wanted, store.kept(cell.digest))
+            keep(report, wanted, store.kept(cell.digest))
         record = Record(own, rows)
         store.write(record, sync=self.how.sync)
         return record.outcome
@@ -145,13 +145,6 @@ class Work:
         options = vars(resolve(self.model, {**plain, **cell.choices}).options)
         known = {name: value for name, value in options.items() if name in NAMES}
         return make_row(known | {"model": self.model, "version": __version__})
-
-
-def _keep(report: Report[Any, Any, Any, Any], wanted: Collection[str], folder: Path) -> None:
-    try:
-        keep(report, wanted, folder)
-    except OSError as error:
-        raise NotWritten(error.errno, error.strerror, error.filename) from error
 
 
 @cache
