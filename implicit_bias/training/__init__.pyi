@@ -36,6 +36,7 @@ from .steppers.restarts import restart_state as restart_state
 from .steppers.steepest_steps import dual_norms as dual_norms
 from .steppers.steepest_steps import norms_of as norms_of
 from .steppers.steepest_steps import steepest as steepest
+from .steppers.stepper import Stepper as Stepper
 from .trainers import check_trainer as check_trainer
 from .trainers import make_stepper as make_stepper
 from .trajectory import Trajectory as Trajectory

@@ -10,8 +10,7 @@ from pkgutil import resolve_name
 import pytest
 
 from implicit_bias import GLN, TrainingSettings, train
-from implicit_bias.training import LOSSES, OBJECTIVES, TRAINERS, losses_of
-from implicit_bias.training.steppers.stepper import Stepper
+from implicit_bias.training import LOSSES, OBJECTIVES, TRAINERS, Stepper, losses_of
 
 PUBLISHED = ((1600, 0.04), (1600, 0.01))
 
