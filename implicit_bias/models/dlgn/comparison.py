@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from ...limits.limit import Limit
 from ...limits.local.depth3 import depth3_kernel
 from ...limits.local.limit import LocalLimit
 from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
-from ...measures.classifiers import ClassifierComparison, compare_classifier
+from ...measures.classifiers import compare_classifier
 from ...measures.scalars import error_rate, scores
 from ...networks.gated.dgn import DGN
 from ...quantities.assumptions import Assumption
@@ -25,6 +24,7 @@ from ...quantities.measured import derived, part, quantity
 from ...quantities.premises import GATES, ONE_LAYER
 from ...runs.reports.bounds import LOCAL, strict_local_optimum
 from .depth3 import MOST_GATES, Depth3Interval, certify_depth3
+from .freezing import DLGNSetup
 from .model import HEADING
 
 OVERLAP = "overlap kernel"
@@ -93,71 +93,63 @@ def one_input(sample: Sample) -> Sample:
     return Sample(X, sample.y, sample.gates)
 
 
-def bounded_value(network: DGN, limit: Limit, sample: Sample, *, constant: bool) -> BoundedValue:
-    """Measure a network's value between its limit or bound and its own local limit.
+def bounded_value(setup: DLGNSetup, network: DGN, limit: Limit) -> BoundedValue:
+    """Measure the value of a network with frozen gates between its limit or bound and its own.
+
+    Its local limit is that of distinct samples, and behind constant experts has the one input of
+    `along_the_ones`.
 
     Parameters
     ----------
+    setup : DLGNSetup
     network : DGN
-        With frozen gates.
     limit : Limit
-        Its limit with one hidden layer, the path lasso with more.
-    sample : Sample
-        Training data as the value network sees them. The local limit is that of distinct ones.
-    constant : bool
-        True for constant experts, whose local limit has the one input of `along_the_ones`.
+        The limit itself with one hidden layer, the path lasso with more.
     """
-    posed = (along_the_ones(network), one_input(sample)) if constant else (network, sample)
+    posed, sample = network, setup.seen[0]
+    if setup.constant:
+        posed, sample = along_the_ones(network), one_input(sample)
     bound = float(limit.dual_objective)
-    return measure_bounded_value(network, sample, bound, search=(posed[0], distinct(posed[1])))
+    return measure_bounded_value(network, setup.seen[0], bound, search=(posed, distinct(sample)))
 
 
 def compare_dlgn(
-    network: DGN,
-    value: BoundedValue,
-    limit: Limit,
-    samples: tuple[Sample, Sample],
-    *,
-    widths: Sequence[int],
-    name: str,
-    constant: bool,
-    tol: float,
+    setup: DLGNSetup, network: DGN, value: BoundedValue, limit: Limit
 ) -> DLGNComparison:
     """Compare a network with its limit or bound, its local limit and a kernel machine.
 
     Parameters
     ----------
+    setup : DLGNSetup
     network : DGN
         With frozen gates; separates the training sample.
     value : BoundedValue
         Answer of `bounded_value` for the network.
     limit : Limit
         The limit itself with one hidden layer, the path lasso with more.
-    samples : pair of Sample
-        Training and held-out, inputs as the value network sees them.
-    widths : sequence of int
-        Units of each hidden layer.
-    name : str
-        Name of the program.
-    constant : bool
-        True for constant experts.
-    tol : float
-        Relative duality gap of the kernel machine.
     """
-    train, held_out = samples
-    seen = [one_input(one) if constant else one for one in samples]
-    trained = scores(network, held_out)
-    two = len(widths) == 2
+    (train, held_out), widths, local = setup.seen, setup.network.widths, value.limit
+    trained, two = scores(network, held_out), len(widths) == 2
+    seen = [one_input(one) if setup.constant else one for one in setup.seen]
+    # The program's solution, the machine of the overlap kernel, and the local limit.
+    kernel = partial(neural_path_kernel, widths=widths)
+    of_train, of_held_out = ((one.X, one.gates) for one in setup.seen)
+    machine = solve_kernel_svm(kernel(*of_train), train.y, tol=setup.options.tol)
+    compare = partial(compare_classifier, trained=trained, y=held_out.y)
+    classifiers = [
+        compare(setup.program_name, limit, of_held_out),
+        compare(OVERLAP, machine, (kernel(*of_held_out, *of_train),)),
+    ]
+    if local is not None:
+        classifiers.append(compare(LOCAL, local, (seen[1].X, seen[1].gates)))
     return DLGNComparison(
         **vars(value),
         error_network=error_rate(held_out.y, trained),
-        classifiers=_classifiers(
-            limit, value.limit, samples, seen[1], trained, widths=widths, name=name, tol=tol
-        ),
-        exact=len(widths) == 1,
+        classifiers={one.name: one for one in classifiers},
+        exact=setup.exact,
         upper=limit.objective,
-        machine_value=_machine_value(value.limit, seen[0]) if two else None,
-        interval=_interval(train, widths) if constant and two else None,
+        machine_value=_machine_value(local, seen[0]) if two else None,
+        interval=_interval(train, widths) if setup.constant and two else None,
     )
 
 
@@ -189,26 +181,3 @@ def _interval(train: Sample, widths: Sequence[int]) -> Depth3Interval | None:
         return None
     one = distinct(train)
     return certify_depth3(one.y, one.gates, widths=widths, n_inputs=train.X.shape[1])
-
-
-def _classifiers(
-    limit: Limit,
-    local: LocalLimit | None,
-    samples: tuple[Sample, Sample],
-    seen: Sample,
-    trained: Any,
-    *,
-    widths: Sequence[int],
-    name: str,
-    tol: float,
-) -> dict[str, ClassifierComparison]:
-    """Compare the program's solution, the SVM of the overlap kernel, and the local limit."""
-    train, held_out = ((one.X, one.gates) for one in samples)
-    y_train, y = (one.y for one in samples)
-    compare = partial(compare_classifier, trained=trained, y=y)
-    machine = solve_kernel_svm(neural_path_kernel(*train, widths=widths), y_train, tol=tol)
-    cross = neural_path_kernel(*held_out, *train, widths=widths)
-    found = [compare(name, limit, held_out), compare(OVERLAP, machine, (cross,))]
-    if local is not None:
-        found.append(compare(LOCAL, local, (seen.X, seen.gates)))
-    return {one.name: one for one in found}

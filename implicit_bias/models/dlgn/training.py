@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from ...networks.gated.dlgn import DLGN
 from ...networks.losses.objectives import log_mean_loss
 from ...quantities.formatting import loss_in_words
 from ...quantities.measured import Measured, derived, part, quantity
+from ...runs.folder import RunFolder
 from ...training.loop import train
 from ...training.settings import TrainingSettings
 from ...training.training_run import Callback
@@ -29,6 +29,8 @@ from .regions import active_paths
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# The file of each part of an unfinished training.
+GATES_RUN = "gates-run-{}.safetensors"
 # Equal parts of the second half of the steps in which beta rises to its last value.
 STAGES = 4
 
@@ -160,8 +162,7 @@ def train_gates(
     *,
     settings: TrainingSettings,
     callback: Callback | None = None,
-    folder_state: Mapping[int, Path | None] | None = None,
-    resume: bool = False,
+    folder: RunFolder | None = None,
 ) -> GateTraining:
     """Train all weights of a network with soft gates, in place; it has the last beta then.
 
@@ -177,38 +178,35 @@ def train_gates(
         is not looked at.
     callback : callable, optional
         With the steps of one part.
-    folder_state : mapping of part to path, optional
-        Where each part keeps itself.
-    resume : bool
-        Go on with those parts that have a file.
+    folder : RunFolder, optional
+        Where each part keeps itself, and goes on if it has a file there.
     """
-    first = to_numpy(network.gates(sample.X))
+    first, folder = to_numpy(network.gates(sample.X)), folder or RunFolder()
     trajectories: list[Trajectory] = []
     for index, (beta, steps) in enumerate(parts):
-        network.beta = beta
-        state = None if folder_state is None else folder_state[index]
+        network.beta, name = beta, GATES_RUN.format(index)
         trajectory = train(
             network, sample.X, sample.y, None,
             settings=replace(settings, schedule=((steps, None),)),
             callback=callback,
             observer=GateObserver(sample, settings.loss, first),
-            state=state,
-            resume=resume and state is not None and state.exists(),
+            state=folder.state(name),
+            resume=folder.resumes(name),
         )  # fmt: skip
         trajectories.append(trajectory)
         if not trajectory.finished:
             break
     soft = scores(network, Sample(sample.X, sample.y, None))
     hard = hard_scores(network, sample.X)
-    losses = [
+    log_loss, hard_log_loss = (
         float(log_mean_loss(torch.tensor(sample.y * values), settings.loss))
         for values in (soft, hard)
-    ]
+    )
     return GateTraining(
         betas=tuple(beta for beta, _ in parts),
         trajectories=tuple(trajectories),
-        log_loss=losses[0],
-        hard_log_loss=losses[1],
+        log_loss=log_loss,
+        hard_log_loss=hard_log_loss,
         accuracy=accuracy(sample.y, soft),
         hard_accuracy=accuracy(sample.y, hard),
         gate_changes=float(np.mean(to_numpy(network.gates(sample.X)) != first)),
