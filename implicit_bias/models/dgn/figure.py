@@ -3,55 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...data.arrays import Floats
-from ...limits.exact.path_limit import PathLimit
 from ...limits.kernels.regression import KernelRegression
 from ...limits.local.limit import LocalLimit
-from ...quantities.table import TABLE
-from ...runs.drawing.figures import Panel, legend_above
+from ...runs.drawing.figures import legend_above
 from ...runs.drawing.palette import BLACK, SERIES
-from ...runs.drawing.runs import plot_growth, step_axis
+from ...runs.drawing.runs import step_axis
 from ...training.trajectory import Trajectory
-from .lazy_comparison import ScaleComparison
+from .lazy_comparison import Departure, ScaleComparison
 from .rich_comparison import distances_along
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-def rich_panels(
-    trajectories: Sequence[Trajectory], limits: Sequence[LocalLimit | None], bound: PathLimit
-) -> list[Panel]:
-    """Values on the way to their limits, and the growth of the first network."""
-    panels: list[Panel] = [
-        partial(plot_values, trajectories, limits, float(bound.dual_objective)),
-        partial(plot_distances, trajectories, limits),
-        partial(plot_weights, trajectories, limits),
-        partial(plot_residuals, trajectories),
-        partial(plot_growth, trajectories[0]),
-    ]
-    return panels
-
-
-def lazy_panels(
-    runs: Sequence[tuple[float, Trajectory]], regression: KernelRegression, rate: float
-) -> list[Panel]:
-    """Errors beside their law, and how far weights and kernel have gone, at every scale."""
-    return [
-        partial(plot_errors, runs, regression, rate),
-        partial(plot_law, runs, regression, rate),
-        partial(plot_drifts, runs, "weight_drift", TABLE["weight_drift"].label),
-    ]
-
-
-def lazy_departure(trajectory: Trajectory) -> Panel:
-    """The network under an exponential-like loss on its way out of the kernel regime."""
-    return partial(plot_departure, trajectory)
 
 
 def plot_errors(
@@ -86,24 +53,21 @@ def plot_law(
     # Both begin with the same errors: what is left of them there is rounding, a log axis's 0.
     values = [np.where(one.step > 0, np.linalg.norm(off, axis=1) / first, 0.0)
               for off, (_, one) in zip(away, runs, strict=True)]  # fmt: skip
-    return _by_scale(ax, runs, values, "errors off (I - eta K)^N e0")
+    return _curves(ax, _by_scale(runs), values, "errors off (I - eta K)^N e0")
 
 
 def plot_drifts(runs: Sequence[tuple[float, Trajectory]], name: str, label: str, ax: Axes) -> Axes:
     """One observed drift over steps, at every scale."""
-    return _by_scale(ax, runs, [one.observed[name] for _, one in runs], label)
+    return _curves(ax, _by_scale(runs), [one.observed[name] for _, one in runs], label)
 
 
 def plot_departure(trajectory: Trajectory, ax: Axes) -> Axes:
     """Weight drift, kernel alignment, and the margin per weight moved over the linear optimum."""
-    named = {
-        TABLE["weight_drift"].label: "weight_drift",
-        TABLE["kernel_alignment"].label: "kernel_alignment",
-        TABLE["departure_kernel_ratio"].label: "kernel_ratio",
-    }
-    curves = [(label, trajectory.step, trajectory.observed[name]) for label, name in named.items()]
+    names = ("weight_drift", "kernel_alignment", "kernel_ratio")
+    paths = [(Departure.declared[name].quantity.label, trajectory) for name in names]
+    values = [trajectory.observed[name] for name in names]
     ax.axhline(1, color="0.6", linewidth=0.8)
-    return _curves(ax, curves, "exponential-like loss", float(trajectory.step[-1]))
+    return _curves(ax, paths, values, "exponential-like loss")
 
 
 def plot_values(
@@ -113,9 +77,10 @@ def plot_values(
     ax: Axes,
 ) -> Axes:
     """Value of every network over training, its local limit, and the bound of all of them."""
-    for index, (one, limit) in enumerate(zip(trajectories, limits, strict=True)):
+    starts = zip(_by_start(trajectories), limits, strict=True)
+    for index, ((start, one), limit) in enumerate(starts):
         color = SERIES[index % len(SERIES)]
-        ax.plot(one.step, one.observed["value"], color=color, marker=".", label=_start(index))
+        ax.plot(one.step, one.observed["value"], color=color, marker=".", label=start)
         if limit is not None:
             ax.plot(
                 1, limit.value, marker=0, markersize=8, markeredgewidth=1.5, color=color,
@@ -126,7 +91,8 @@ def plot_values(
     if ends:
         ax.set_ylim(0.9 * bound, max(4 * max(ends), 2 * bound))
     ax.set_ylabel("value (local limits on the right)")
-    return _log_steps(ax, float(trajectories[0].step[-1]))
+    legend_above(ax)
+    return step_axis(ax, float(trajectories[0].step[-1]))
 
 
 def plot_distances(
@@ -137,7 +103,7 @@ def plot_distances(
         None if limit is None else 1 - limit.value / one.observed["value"]
         for one, limit in zip(trajectories, limits, strict=True)
     ]
-    return _by_start(ax, trajectories, values, "1 - local limit / network")
+    return _curves(ax, _by_start(trajectories), values, "1 - local limit / network")
 
 
 def plot_weights(
@@ -148,55 +114,38 @@ def plot_weights(
         None if limit is None else distances_along(one, limit)
         for one, limit in zip(trajectories, limits, strict=True)
     ]
-    return _by_start(ax, trajectories, values, "distance of weights from it")
+    return _curves(ax, _by_start(trajectories), values, "distance of weights from it")
 
 
 def plot_residuals(trajectories: Sequence[Trajectory], ax: Axes) -> Axes:
     """Relative residual of the KKT conditions over training."""
     values = [one.observed["kkt_residual"] for one in trajectories]
-    return _by_start(ax, trajectories, values, "KKT residual")
+    return _curves(ax, _by_start(trajectories), values, "KKT residual")
 
 
-def _by_scale(
-    ax: Axes, runs: Sequence[tuple[float, Trajectory]], values: Sequence[Floats], label: str
-) -> Axes:
-    curves = [
-        (f"alpha {scale:g}", one.step, own) for (scale, one), own in zip(runs, values, strict=True)
-    ]
-    return _curves(ax, curves, label, max(float(one.step[-1]) for _, one in runs))
+def _by_scale(runs: Sequence[tuple[float, Trajectory]]) -> list[tuple[str, Trajectory]]:
+    return [(f"alpha {scale:g}", one) for scale, one in runs]
 
 
-def _by_start(
-    ax: Axes, trajectories: Sequence[Trajectory], values: Sequence[Floats | None], label: str
-) -> Axes:
-    curves = [
-        None if own is None else (_start(index), one.step, own)
-        for index, (one, own) in enumerate(zip(trajectories, values, strict=True))
-    ]
-    return _curves(ax, curves, label, float(trajectories[0].step[-1]))
+def _by_start(trajectories: Sequence[Trajectory]) -> list[tuple[str, Trajectory]]:
+    return [(f"start {number}", one) for number, one in enumerate(trajectories, start=1)]
 
 
 def _curves(
-    ax: Axes, curves: Sequence[tuple[str, Floats, Floats] | None], label: str, last: float
+    ax: Axes,
+    paths: Sequence[tuple[str, Trajectory]],
+    values: Sequence[Floats | None],
+    label: str,
 ) -> Axes:
-    """Draw named values over steps up to `last` where they are positive, in colours by number."""
-    first = last
-    for index, one in enumerate(curves):
-        if one is not None:
-            name, step, values = one
-            color, shown = SERIES[index % len(SERIES)], values > 0
-            first = min([first, *step[shown][:1]])
-            values = np.where(shown, values, np.nan)
-            ax.plot(step, values, color=color, marker=".", label=name)
+    """Draw values over the steps of named paths where they are positive, in colours by number."""
+    first = last = max(float(one.step[-1]) for _, one in paths)
+    for index, ((name, one), own) in enumerate(zip(paths, values, strict=True)):
+        if own is not None:
+            shown = own > 0
+            first = min([first, *one.step[shown][:1]])
+            color, own = SERIES[index % len(SERIES)], np.where(shown, own, np.nan)
+            ax.plot(one.step, own, color=color, marker=".", label=name)
     ax.set_yscale("log")
     ax.set_ylabel(label)
-    return _log_steps(ax, last, first)
-
-
-def _start(index: int) -> str:
-    return f"start {index + 1}"
-
-
-def _log_steps(ax: Axes, last: float, first: float = 0.0) -> Axes:
     legend_above(ax)
     return step_axis(ax, last, first=first)

@@ -18,7 +18,7 @@ from ...measures.scalars import cosine, scores
 from ...quantities.formatting import DASH, number
 from ...quantities.measured import Measured, part, quantity, side_by_side
 from ...quantities.said import Table
-from ...quantities.table import TABLE, lines
+from ...quantities.table import lines
 
 if TYPE_CHECKING:
     import torch
@@ -150,13 +150,12 @@ def exponents(found: Sequence[ScaleComparison]) -> dict[str, float]:
     Slopes of log error over log scale, by least squares; NaN where there are no two scales.
     """
     scales = [one.scale for one in found]
-    return {name: _slope(scales, [getattr(one, name) for one in found]) for name in PROVED}
-
-
-def _slope(scales: Sequence[float], errors: Sequence[float]) -> float:
-    if len(set(scales)) < 2 or not all(error > 0 for error in errors):
-        return math.nan
-    return float(np.polyfit(np.log(scales), np.log(errors), 1)[0])
+    slopes = dict.fromkeys(PROVED, math.nan)
+    for name in PROVED:
+        errors = [getattr(one, name) for one in found]
+        if len(set(scales)) > 1 and all(error > 0 for error in errors):
+            slopes[name] = float(np.polyfit(np.log(scales), np.log(errors), 1)[0])
+    return slopes
 
 
 def regression_table(regression: KernelRegression, svm: Mapping[str, Any]) -> Table:
@@ -185,23 +184,28 @@ def scales_table(found: Sequence[ScaleComparison]) -> Table:
     return Table("networks at output scales (measured)", columns, tuple(rows))
 
 
+class Departure(Measured):
+    """A network under an exponential-like loss, which leaves the kernel of its start."""
+
+    weight_drift: float = quantity()
+    kernel_alignment: float = quantity()
+    kernel_ratio: float = quantity(column="departure_kernel_ratio")
+    value: float = quantity("value (||w||^2 / L)^(L/2) / margin")
+
+
+def departure(trajectory: Trajectory, row: int) -> Departure:
+    """The network at a row of its trajectory, of what a `Drift` has observed."""
+    names = Departure.declared
+    return Departure(**{name: float(trajectory.observed[name][row]) for name in names})
+
+
 def departure_table(trajectory: Trajectory, rows: Sequence[int]) -> Table:
     """A table of the network under an exponential-like loss, at rows of its trajectory."""
-    lines = (
-        (TABLE["weight_drift"].label, "weight_drift"),
-        (TABLE["kernel_alignment"].label, "kernel_alignment"),
-        (TABLE["departure_kernel_ratio"].label, "kernel_ratio"),
-        ("value (||w||^2 / L)^(L/2) / margin", "value"),
-    )
-    shown = tuple(
-        (label, *(number(float(trajectory.observed[name][row])) for row in rows))
-        for label, name in lines
-    )
-    columns = ("", *(f"step {int(trajectory.step[row])}" for row in rows))
     title = (
         "an exponential-like loss leaves the kernel (measured; above 1 is no linearised network)"
     )
-    return Table(title, columns, shown)
+    columns = ("", *(f"step {int(trajectory.step[row])}" for row in rows))
+    return Table(title, columns, tuple(side_by_side([departure(trajectory, row) for row in rows])))
 
 
 def norm(values: Floats) -> float:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...data.arrays import Floats
-from ...data.sample import Sample
 from ...limits.kernels.margin import KernelLimit, KernelSVM, solve_kernel_svm
 from ...limits.kernels.regression import KernelLeastSquares, KernelRegression, kernel_regression
 from ...limits.kernels.tangent import empirical_ntk
 from ...networks.linearised import ScaledNetwork
 from ...quantities.said import Side
+from ...quantities.table import TABLE
 from ...runs.fit import fit
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
@@ -26,11 +26,12 @@ from ...runs.reports.verdict import Evidence
 from ...runs.reports.views import Views
 from ...runs.stages import Found, Stage
 from ...training.settings import TrainingSettings
-from .figure import lazy_departure, lazy_panels
+from .figure import plot_departure, plot_drifts, plot_errors, plot_law
 from .lazy_comparison import (
     Drift,
     ScaleComparison,
     compare_scale,
+    departure,
     departure_table,
     exponents,
     regression_table,
@@ -79,7 +80,6 @@ def _state(setup: DGNSetup) -> Iterator[StatedProgram]:
 def _train_scales(setup: DGNSetup, found: Found) -> Iterator[Finding]:
     """A network for every output scale, beside the machines."""
     regression: KernelRegression = found["limit"]
-    held_out = _held_out(setup)
     rate = RATE / float(regression.eigenvalues[-1])
     runs: list[tuple[ScaledNetwork, Trajectory]] = []
     for scale in setup.options.output_scales:
@@ -89,6 +89,10 @@ def _train_scales(setup: DGNSetup, found: Found) -> Iterator[Finding]:
         if not runs[-1][1].finished:
             return
     setup.progress.stage("comparing")
+    new, sample, held_out = held_out_of(setup), setup.train, None
+    if new is not None:
+        cross = empirical_ntk(setup.network, new.X, new.gates, sample.X, sample.gates)
+        held_out = new, cross
     compared = tuple(
         compare_scale(one, trajectory, regression, rate, held_out, setup.kernel)
         for one, trajectory in runs
@@ -108,14 +112,6 @@ def _train_scales(setup: DGNSetup, found: Found) -> Iterator[Finding]:
             sides=tuple(Side(f"alpha {one.scale:g}", one.cells()) for one in compared),
         ),
     )
-
-
-def _held_out(setup: DGNSetup) -> tuple[Sample, Floats] | None:
-    """Held-out data with their kernels with the training data; None where they have no gates."""
-    new, sample = held_out_of(setup), setup.train
-    if new is None:
-        return None
-    return new, empirical_ntk(setup.network, new.X, new.gates, sample.X, sample.gates)
 
 
 def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
@@ -173,10 +169,15 @@ def _networks(
     runs: Sequence[tuple[ScaledNetwork, Trajectory]], regression: KernelRegression, rate: float
 ) -> Finding:
     """The networks so far; the last of them is the run's."""
-    panels = lazy_panels([(one.scale, run) for one, run in runs], regression, rate)
+    paths = [(one.scale, run) for one, run in runs]
+    panels = (
+        partial(plot_errors, paths, regression, rate),
+        partial(plot_law, paths, regression, rate),
+        partial(plot_drifts, paths, "weight_drift", TABLE["weight_drift"].label),
+    )
     # Squared errors are no margins, and separate nothing.
     by_scale = {f"{one.scale:g}": Trained(one.network, run, margins=False) for one, run in runs}
-    return Finding("network", {"network": Several(by_scale)}, panels=tuple(panels))
+    return Finding("network", {"network": Several(by_scale)}, panels=panels)
 
 
 def _evidence(last: ScaleComparison) -> Evidence:
@@ -206,12 +207,11 @@ def _depart(setup: DGNSetup, found: Found) -> Iterator[Finding]:
         first=False,
         observer=Drift(network, setup.train, setup.kernel, found["kernel_svm"].objective),
     )
-    names = ("weight_drift", "kernel_alignment", "kernel_ratio", "value")
-    ends = {name: float(trajectory.observed[name][-1]) for name in names}
+    end = departure(trajectory, -1)
     ratios = trajectory.observed["kernel_ratio"]
     largest = float(np.nanmax(ratios)) if np.isfinite(ratios).any() else math.nan
     rows = sorted({0, *np.linspace(0, len(trajectory.step) - 1, 5).round().astype(int).tolist()})
-    record: dict[str, Any] = trajectory.record() | ends
+    record: dict[str, Any] = trajectory.record() | end.to_dict()
     yield Finding.said(
         "departure",
         record={"departure": record | {"largest_kernel_ratio": largest}},
@@ -220,9 +220,9 @@ def _depart(setup: DGNSetup, found: Found) -> Iterator[Finding]:
             "network-exponential.safetensors": write_weights(network),
             "trajectory-exponential.parquet": write_frame(trajectory),
         },
-        panels=(lazy_departure(trajectory),),
+        panels=(partial(plot_departure, trajectory),),
         objects={"departed": network, "departure": trajectory},
-        row={"departure_weight_drift": ends["weight_drift"], "departure_kernel_ratio": largest},
+        row={"departure_weight_drift": end.weight_drift, "departure_kernel_ratio": largest},
         finished=trajectory.finished,
         shortfall=shortfall(trajectory, "the network under an exponential-like loss"),
     )

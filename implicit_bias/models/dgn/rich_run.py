@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from ...limits.local.orbits import limits_reached
 from ...limits.local.search import local_limit
 from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
 from ...measures.scalars import error_rate, scores
+from ...runs.drawing.runs import plot_growth
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.bounds import (
     BOUND,
@@ -33,10 +35,11 @@ from ...runs.reports.bounds import (
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import loss_vanishes, usable
 from ...runs.reports.trained import Trained, divergence, unseparated
-from ...runs.reports.verdict import Evidence, decide
+from ...runs.reports.verdict import decide
+from ...runs.reports.views import Views
 from ...runs.stages import Found, Stage
 from ...runs.starts import Start, start_files, train_starts
-from .figure import rich_panels
+from .figure import plot_distances, plot_residuals, plot_values, plot_weights
 from .model import ATTAINED
 from .parts import DGNSetup, as_begun, held_out_of, make_network, network_name, widths_of
 from .rich_comparison import (
@@ -73,12 +76,8 @@ def _formulation(setup: DGNSetup) -> PathLasso:
 def _train(setup: DGNSetup, found: Found) -> Iterator[Finding]:
     """The networks, their local limits, and what stands beside the first of them."""
     options, sample, bound = setup.options, setup.train, found["limit"]
+    make = partial(make_network, options, sample.X.shape[1])
     starts: list[Start] = []
-
-    def make(seed: int) -> torch.nn.Module:
-        """Return an untrained network drawn by a seed."""
-        return make_network(options, sample.X.shape[1], seed)
-
     observer = ValueObserver(sample)
     for one in train_starts(setup, make, network_name(options), first=0, observer=observer):
         starts.append(one)
@@ -102,25 +101,27 @@ def _train(setup: DGNSetup, found: Found) -> Iterator[Finding]:
 
 def _networks(starts: Sequence[Start], values: Sequence[BoundedValue], bound: PathLimit) -> Finding:
     """The first network, with the panels of all of them."""
-    limits = [one.limit for one in values]
-    panels = rich_panels([one.trajectory for one in starts], limits, bound)
-    found = Finding(
-        "network",
-        {"network": Trained(starts[0].network, starts[0].trajectory)},
-        panels=tuple(panels),
+    paths, limits = [one.trajectory for one in starts], [one.limit for one in values]
+    first, unfound = starts[0], values[0].local is None
+    alone = local_evidence(
+        values[0],
+        smallest_margin=float(paths[0].smallest_margin[-1]),
+        diverged=divergence(paths[0]),
+        reason=unseparated(paths[0]),
     )
-    alone = () if values[0].local is not None else (decide(_unfound(starts[0], values[0])),)
-    return found.but(files={**found.views.files, **start_files(starts)}, verdicts=alone)
-
-
-def _unfound(first: Start, value: BoundedValue) -> Evidence:
-    """Return the evidence on a network without a local limit: it does not separate."""
-    path = first.trajectory
-    return local_evidence(
-        value,
-        smallest_margin=float(path.smallest_margin[-1]),
-        diverged=divergence(path),
-        reason=unseparated(path),
+    return Finding(
+        "network",
+        {"network": Trained(first.network, first.trajectory)},
+        # Without a local limit it does not separate its data.
+        evidence=(alone,) if unfound else (),
+        panels=(
+            partial(plot_values, paths, limits, float(bound.dual_objective)),
+            partial(plot_distances, paths, limits),
+            partial(plot_weights, paths, limits),
+            partial(plot_residuals, paths),
+            partial(plot_growth, paths[0]),
+        ),
+        further=Views(files=start_files(starts)),
     )
 
 
