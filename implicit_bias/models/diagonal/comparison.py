@@ -41,7 +41,7 @@ class DiagonalComparison(Measured):
     effective_start: Floats = part("(2, m) weights u and v of the effective start.")
 
 
-class DiagonalObserver:
+class DiagonalObserver(EffectiveStart):
     """Observer for `train`: the effective start, and the distance from the limit.
 
     Parameters
@@ -49,60 +49,42 @@ class DiagonalObserver:
     network : DiagonalLinear
         As it begins.
     limit : DiagonalLimit
-        Of the squared loss from this start.
+        From this start: of the squared loss, or of any margin.
+    train : Sample, optional
+        The samples where the loss is logistic: the limit is then that of the network's own margin.
     """
 
-    def __init__(self, network: DiagonalLinear, limit: DiagonalLimit) -> None:
-        self.effective, self._limit = EffectiveStart(network), limit
+    def __init__(
+        self, network: DiagonalLinear, limit: DiagonalLimit, train: Sample | None = None
+    ) -> None:
+        super().__init__(network)
+        self._limit, self._train = limit, train
 
     def __call__(self, network: torch.nn.Module) -> Mapping[str, Any]:
-        """Measure "effective_scale", as a scale of starts, and "limit_error"."""
-        c = self.effective(network)["effective_scale"]
-        error = relative_distance(coefficients(network), self._limit.zeta)
-        return {"effective_scale": math.sqrt(c / 2), "limit_error": error}
+        """Measure "effective_scale", as a scale of starts, and "limit_error".
 
-    def state_dict(self) -> dict[str, Floats]:
-        """Return arrays by name, for runs that are resumed."""
-        return self.effective.state_dict()
+        With samples also "potential_ratio"; NaN while the network does not separate them.
+        """
+        c, zeta = super().__call__(network)["effective_scale"], coefficients(network)
+        found, own = {"effective_scale": math.sqrt(c / 2)}, self._limit
+        if self._train is not None:
+            at_margin = limit_at_margin(own, self._train, zeta)
+            if at_margin is None:
+                return found | {"limit_error": math.nan, "potential_ratio": math.nan}
+            own, found["potential_ratio"] = at_margin, potential_ratio(at_margin, zeta)
+        return found | {"limit_error": relative_distance(zeta, own.zeta)}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` returned."""
-        self.effective.load_state_dict(state)
 
+def limit_at_margin(limit: DiagonalLimit, train: Sample, zeta: Floats) -> DiagonalLimit | None:
+    """Solve for the limit from the same start at the smallest margin ``y_n <zeta, x_n>``.
 
-class MarginObserver(DiagonalObserver):
-    """Observer for `train` on the logistic loss: beside the least potential of the own margin.
-
-    Parameters
-    ----------
-    network : DiagonalLinear
-        As it begins.
-    limit : DiagonalLimit
-        Of any margin, from this start.
-    train : Sample
+    None where that is not positive.
     """
-
-    def __init__(self, network: DiagonalLinear, limit: DiagonalLimit, train: Sample) -> None:
-        super().__init__(network, limit)
-        self._train = train
-
-    def __call__(self, network: torch.nn.Module) -> Mapping[str, Any]:
-        """Measure "effective_scale", and "limit_error" and "potential_ratio" at the own margin."""
-        c = self.effective(network)["effective_scale"]
-        zeta = coefficients(network)
-        X, y = (np.asarray(to_numpy(one), dtype=np.float64) for one in self._train[:2])
-        margin, error, ratio = smallest_margin(X, y, zeta), math.nan, math.nan
-        if margin > 0:
-            limit = self._limit
-            own = solve_diagonal(X, y, limit.u0, limit.v0, margin=margin, tol=limit.tol)
-            error = relative_distance(zeta, own.zeta)
-            ratio = potential_ratio(own, zeta)
-        return {"effective_scale": math.sqrt(c / 2), "limit_error": error, "potential_ratio": ratio}
-
-
-def smallest_margin(X: Floats, y: Floats, zeta: Floats) -> float:
-    """Return the smallest margin ``y_n <zeta, x_n>``."""
-    return float((y * (X @ zeta)).min())
+    X, y = (np.asarray(to_numpy(one), dtype=np.float64) for one in train[:2])
+    margin = float((y * (X @ zeta)).min())
+    if not margin > 0:
+        return None
+    return solve_diagonal(X, y, limit.u0, limit.v0, margin=margin, tol=limit.tol)
 
 
 def compare_diagonal(
@@ -123,7 +105,7 @@ def compare_diagonal(
     train, held_out : Sample
     """
     X, zeta = np.asarray(to_numpy(train.X), dtype=np.float64), coefficients(network)
-    start = np.stack(observer.effective.start)
+    start = np.stack(observer.start)
     targets = X @ limit.zeta if limit.margin is None else np.asarray(to_numpy(train.y))
     of_steps = solve_diagonal(X, targets, *start, margin=limit.margin, tol=limit.tol)
     # Of all with its scores, or of all with its margin.

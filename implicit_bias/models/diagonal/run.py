@@ -110,15 +110,13 @@ class DiagonalSetup(Setup):
     def settings(self) -> TrainingSettings:
         """The settings of training, with rates by the curvature where none were chosen."""
         options, schedule = self.options, None
-        if not options.learning_rate and self.trains:
-            curvature, first = (
-                (_curvature_of_margins, 1.0) if self.of_margins else (_curvature, RATE)
-            )
-            rate = first / curvature(self.X, self.limit, options.init_scale)
+        if not self.trains:
+            schedule = ((1, 1.0),)
+        elif not options.learning_rate:
+            first = 1.0 if self.of_margins else RATE
+            rate = first / _curvature(self.X, self.limit, options.init_scale, self.of_margins)
             grown = (min(GROWTH**phase, 1 / first) for phase in range(len(options.steps)))
             schedule = tuple((n, rate * by) for n, by in zip(options.steps, grown, strict=True))
-        elif not self.trains:
-            schedule = ((1, 1.0),)
         settings = training_settings(options, self.seeds, schedule=schedule)
         return replace(settings, trainer="normalised") if self.of_margins else settings
 
@@ -132,46 +130,33 @@ def run_diagonal(setup: Setup) -> Run[DiagonalSetup]:
         If an option is out of range or the data are not there, before any long work.
     """
     dataset = cast(Dataset, setup.user_data.dataset or load_chosen(setup.options))
-    whole = DiagonalSetup(**setup.shared, dataset=dataset, start=_start(setup, dataset))
+    # The weights u and v that the network begins with, in its precision.
+    scale, dtype = setup.options.init_scale, setup.options.dtype
+    u, v = (
+        (scale * weights).astype(dtype).astype(np.float64)
+        for weights in balanced_diagonal(dataset.X_train.shape[1])
+    )
+    whole = DiagonalSetup(**setup.shared, dataset=dataset, start=(u, v))
     heading = setup.heading(
         data_record(dataset),
         title="a diagonal network beside the limit of its start, from kernel to rich",
-        choices=f"start of scale {setup.options.init_scale:g}",
+        choices=f"start of scale {scale:g}",
         **(_OF_MARGINS if whole.of_margins else {}),
     )
     return Run(setup=whole, heading=heading, stages=STAGES, checks=lambda: whole.settings)
 
 
-def _curvature(X: Floats, limit: DiagonalLimit, scale: float) -> float:
-    """Return the largest curvature of the mean loss at the start and at the limit.
+def _curvature(X: Floats, limit: DiagonalLimit, scale: float, of_margins: bool) -> float:
+    """Return the largest curvature at the start and at the limit, of the mean loss or log(loss).
 
-    It is that of `X diag(u^2 + v^2) X^T / n`, and `(u^2 + v^2)^2 = c^2 + 4 (u v)^2`.
+    That of the mean loss is of `X diag(u^2 + v^2) X^T / n`, and `(u^2 + v^2)^2 = c^2 + 4 (u v)^2`;
+    that of log(loss) is of the margins' slopes.
     """
     c = 2 * scale**2
     sizes = (np.full(X.shape[1], c), np.sqrt(c**2 + 4 * limit.zeta**2))
+    if of_margins:
+        return max(float((X**2 @ size).max()) for size in sizes)
     return max(float(np.linalg.norm(X * np.sqrt(size), 2)) ** 2 / len(X) for size in sizes)
-
-
-def _curvature_of_margins(X: Floats, limit: DiagonalLimit, scale: float) -> float:
-    """Return the largest curvature of log(loss): of the margins' slopes at start and limit."""
-    c = 2 * scale**2
-    sizes = (np.full(X.shape[1], c), np.sqrt(c**2 + 4 * limit.zeta**2))
-    return max(float((X**2 @ size).max()) for size in sizes)
-
-
-def _start(setup: Setup, dataset: Dataset) -> tuple[Floats, Floats]:
-    """Return the weights u and v that the network begins with, in its precision."""
-    options = setup.options
-    if not 0 < options.init_scale < math.inf:
-        raise ValueError(
-            f"`init_scale` must be positive and finite, got {options.init_scale}: at 0 the "
-            "network stays where it is"
-        )
-    u, v = (
-        (options.init_scale * weights).astype(options.dtype).astype(np.float64)
-        for weights in balanced_diagonal(dataset.X_train.shape[1])
-    )
-    return u, v
 
 
 def _predict(setup: DiagonalSetup, found: Found) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...limits.finite.diagonal import DiagonalLimit, solve_diagonal
+from ...limits.finite.diagonal import DiagonalLimit
 from ...networks.diagonal_linear import DiagonalLinear
 from ...quantities.assumptions import Assumption
 from ...runs.fit import fit
@@ -23,11 +23,10 @@ from ...training.trajectory import Trajectory
 from .comparison import (
     DiagonalComparison,
     DiagonalObserver,
-    MarginObserver,
     coefficients,
     compare_diagonal,
+    limit_at_margin,
     norms_over_scales,
-    smallest_margin,
 )
 from .figure import plot_kernel_to_rich, plot_limit_error
 from .model import FLOW
@@ -39,7 +38,12 @@ SCALES = np.geomspace(1e-4, 100.0, 25)
 
 def train(setup: DiagonalSetup, found: Found) -> Iterator[Finding]:
     """Train a network from the start of the run, and find how it compares with its limit."""
-    network, observer = _begun(setup)
+    dtype, of_margins = torch_dtype(setup.options.dtype), setup.of_margins
+    network = DiagonalLinear.from_weights(
+        *(torch.tensor(weights, dtype=dtype) for weights in setup.start),
+        device=setup.options.device,
+    )
+    observer = DiagonalObserver(network, setup.limit, setup.train if of_margins else None)
     setup.progress.stage(f"training for {setup.settings.n_steps} steps")
     trajectory = fit(
         setup,
@@ -52,19 +56,19 @@ def train(setup: DiagonalSetup, found: Found) -> Iterator[Finding]:
     )
     ended = {"network": Trained(network, trajectory, margins=False)}
     setup.progress.stage("comparing, and solving from other scales of the start")
-    X, y = (np.asarray(one, dtype=np.float64) for one in setup.train[:2])
-    zeta, limit = coefficients(network), setup.limit
-    margin = smallest_margin(X, y, zeta) if setup.of_margins else None
-    if margin is not None and margin <= 0:
-        reason = "it does not separate its samples yet: give more `--steps`"
-        yield Finding("network", ended)
-        yield Finding("verdict", evidence=(_evidence(limit, math.inf, trajectory, reason),))
-        return
-    if margin is not None:
-        limit = solve_diagonal(X, y, *setup.start, margin=margin, tol=setup.options.tol)
+    zeta, limit, targets = coefficients(network), setup.limit, setup.targets
+    if of_margins:
+        at_margin = limit_at_margin(limit, setup.train, zeta)
+        if at_margin is None:
+            reason = "it does not separate its samples yet: give more `--steps`"
+            yield Finding("network", ended)
+            yield Finding("verdict", evidence=(_evidence(limit, math.inf, trajectory, reason),))
+            return
+        limit = at_margin
         yield limit_finding(limit, setup.misfit)
-    targets = X @ limit.zeta if margin is None else y
-    norms = norms_over_scales(X, targets, SCALES, setup.options.tol, margin)
+    else:
+        targets = setup.X @ limit.zeta
+    norms = norms_over_scales(setup.X, targets, SCALES, setup.options.tol, limit.margin)
     point = np.array([np.abs(zeta).sum(), np.linalg.norm(zeta)])
     scale = float(setup.options.init_scale)
     panels = (
@@ -78,23 +82,11 @@ def train(setup: DiagonalSetup, found: Found) -> Iterator[Finding]:
         limit,
         compared.limit_error,
         trajectory,
-        _reason(compared, setup.of_margins),
+        _reason(compared, of_margins),
         beside={"start_error": compared.start_error, "agreement": compared.agreement},
         remark="" if trajectory.finished else "interrupted",
     )
     yield Finding("verdict", evidence=(known,))
-
-
-def _begun(setup: DiagonalSetup) -> tuple[DiagonalLinear, DiagonalObserver]:
-    """Return the untrained network, and what observes it."""
-    dtype = torch_dtype(setup.options.dtype)
-    network = DiagonalLinear.from_weights(
-        *(torch.tensor(weights, dtype=dtype) for weights in setup.start),
-        device=setup.options.device,
-    )
-    if setup.of_margins:
-        return network, MarginObserver(network, setup.limit, setup.train)
-    return network, DiagonalObserver(network, setup.limit)
 
 
 def _evidence(
