@@ -144,7 +144,8 @@ class SVML2(Formulation[GLNL2Limit]):
         standard = SVMGLN(self.n_contexts).program(X, y, gates)
         design = standard.design
         xp = array_namespace(design.X)
-        n_units, n_contexts = _sizes(design)
+        n_units = design.n_groups
+        n_contexts = int(design.Z.shape[1]) // n_units
         require_memory(n_contexts**2, f"contrasts of {n_contexts} contexts", "take fewer contexts")
         U = as_float64(_contrasts(n_contexts), like=design.X)
         one_hot = design.Z.reshape((design.n_samples, n_units, n_contexts))
@@ -269,11 +270,6 @@ def gln_l2_root(n_units: int, n_contexts: int) -> Floats:
     B = np.kron(np.eye(n_units), np.ones((n_contexts, n_contexts)))
     root = math.sqrt(n_contexts)
     return np.asarray(root * np.eye(size) - B / root + 1 / math.sqrt(size))
-
-
-def _sizes(design: GatedDesign) -> tuple[int, int]:
-    """H and C of a design of one-hot contexts."""
-    return design.n_groups, int(design.Z.shape[1]) // design.n_groups
 
 
 def _contrasts(n_contexts: int) -> Floats:

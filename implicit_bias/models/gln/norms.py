@@ -126,12 +126,8 @@ class MainEffects:
         """
         xp = array_namespace(self.effects)
         norms = self.effect_norms()
-        total = xp.sum(norms)
-        shares = xp.where(
-            total > 0,
-            norms / xp.where(total > 0, total, xp.ones_like(total)),
-            xp.full_like(norms, 1 / int(norms.shape[0])),
-        )
+        norms = norms if bool(xp.any(norms > 0)) else xp.ones_like(norms)
+        shares = norms / xp.sum(norms)
         found: DenseArray = self.effects + shares[:, None, None] * self.mean[None, None, :]
         return found
 
@@ -159,9 +155,7 @@ def predictor_family(zeta: ArrayLike) -> Floats:
         )
     family = np.zeros((n_contexts,) * n_units + (n_inputs,))
     for h in range(n_units):
-        along = [1] * n_units + [n_inputs]
-        along[h] = n_contexts
-        family += zeta[h].reshape(along, order="C")
+        family += np.expand_dims(zeta[h], tuple(k for k in range(n_units) if k != h))
     return family
 
 

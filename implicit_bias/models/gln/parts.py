@@ -5,7 +5,7 @@ Networks are imported, and torch with them, where one is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
@@ -26,11 +26,11 @@ def gln(options: GLNOptions) -> Parts:
     """The GLN beside its limit."""
     return Parts(
         SVMGLN(options.contexts),
-        _deep(options),
+        partial(_deep, options),
         "GLN",
-        _contexts(options),
+        partial(_contexts, options),
         architecture=Architecture(2, gated=True, n_contexts=options.contexts),
-        joint=ClassNetwork(_deep_of_classes(options)),
+        joint=ClassNetwork(partial(_deep_of_classes, options)),
         size=_size(options),
     )
 
@@ -41,9 +41,9 @@ def gln_l2(options: GLNOptions) -> Parts:
 
     return Parts(
         SVML2(options.contexts),
-        _deep(options),
+        partial(_deep, options),
         "GLN",
-        _contexts(options),
+        partial(_contexts, options),
         control=True,
         size=_size(options),
     )
@@ -53,32 +53,15 @@ def shallow_gln(options: GLNOptions) -> Parts:
     """One free predictor a global context."""
     from .shallow import ContextSVMs, context_columns
 
-    def network(sample: Sample, seed: int) -> ShallowGLN:
-        """Return an untrained network for a training sample."""
-        from ...networks.gated.shallow_gln import ShallowGLN
-
-        return ShallowGLN(sample.X.shape[1], sample.required_gates, **start(options, seed))
-
     return Parts(
         ContextSVMs(),
-        network,
+        partial(_shallow, options),
         "shallow GLN",
-        _contexts(options),
+        partial(_contexts, options),
         architecture=Architecture(1, gated=True, n_contexts=options.contexts),
-        joint=ClassNetwork(_of_classes(options), context_columns),
+        joint=ClassNetwork(partial(_shallow_of_classes, options), context_columns),
         size=_size(options),
     )
-
-
-def _of_classes(options: GLNOptions) -> Callable[[Sample, int], ColumnGLN]:
-    def network(sample: Sample, seed: int) -> ColumnGLN:
-        """Return an untrained network of as many outputs as there are classes."""
-        from ...networks.gated.shallow_gln import ColumnGLN
-
-        n_inputs, K = sample.X.shape[1], n_outputs(sample)
-        return ColumnGLN(n_inputs, sample.required_gates, n_outputs=K, **start(options, seed))
-
-    return network
 
 
 def _size(options: GLNOptions) -> str:
@@ -87,38 +70,42 @@ def _size(options: GLNOptions) -> str:
     return " x ".join(f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
 
 
-def _deep(options: GLNOptions) -> Callable[[Sample, int], GLN]:
-    def network(sample: Sample, seed: int) -> GLN:
-        """Return an untrained network for a training sample."""
-        from ...networks.gated.gln import GLN
-
-        inputs = sample.X.shape[1]
-        return GLN(inputs, options.hidden_units, options.contexts, **start(options, seed))
-
-    return network
+def _contexts(options: GLNOptions, seed: int) -> HyperplaneContexts:
+    """Return unfitted contexts drawn by a seed."""
+    return HyperplaneContexts(
+        options.hidden_units, options.contexts, cutoffs=options.cutoffs, random_state=seed
+    )
 
 
-def _deep_of_classes(options: GLNOptions) -> Callable[[Sample, int], CopiedUnits]:
-    def network(sample: Sample, seed: int) -> CopiedUnits:
-        """Return an untrained network with a unit a class of the same contexts."""
-        from ...networks.copied import CopiedUnits
-        from ...networks.gated.gln import GLN
+def _deep(options: GLNOptions, sample: Sample, seed: int) -> GLN:
+    """Return an untrained network for a training sample."""
+    from ...networks.gated.gln import GLN
 
-        n_inputs, copies = sample.X.shape[1], n_outputs(sample)
-        n_units = sample.required_gates.shape[1] * copies
-        units = GLN(
-            n_inputs, n_units, options.contexts, n_outputs=copies, **start(options, seed)
-        )  # fmt: skip
-        return CopiedUnits(units, copies)
-
-    return network
+    inputs = sample.X.shape[1]
+    return GLN(inputs, options.hidden_units, options.contexts, **start(options, seed))
 
 
-def _contexts(options: GLNOptions) -> Callable[[int], HyperplaneContexts]:
-    def gating(seed: int) -> HyperplaneContexts:
-        """Return unfitted contexts drawn by a seed."""
-        return HyperplaneContexts(
-            options.hidden_units, options.contexts, cutoffs=options.cutoffs, random_state=seed
-        )
+def _deep_of_classes(options: GLNOptions, sample: Sample, seed: int) -> CopiedUnits:
+    """Return an untrained network with a unit a class of the same contexts."""
+    from ...networks.copied import CopiedUnits
+    from ...networks.gated.gln import GLN
 
-    return gating
+    n_inputs, copies = sample.X.shape[1], n_outputs(sample)
+    n_units = sample.required_gates.shape[1] * copies
+    begin = start(options, seed)
+    return CopiedUnits(GLN(n_inputs, n_units, options.contexts, n_outputs=copies, **begin), copies)
+
+
+def _shallow(options: GLNOptions, sample: Sample, seed: int) -> ShallowGLN:
+    """Return an untrained network for a training sample."""
+    from ...networks.gated.shallow_gln import ShallowGLN
+
+    return ShallowGLN(sample.X.shape[1], sample.required_gates, **start(options, seed))
+
+
+def _shallow_of_classes(options: GLNOptions, sample: Sample, seed: int) -> ColumnGLN:
+    """Return an untrained network of as many outputs as there are classes."""
+    from ...networks.gated.shallow_gln import ColumnGLN
+
+    n_inputs, K = sample.X.shape[1], n_outputs(sample)
+    return ColumnGLN(n_inputs, sample.required_gates, n_outputs=K, **start(options, seed))

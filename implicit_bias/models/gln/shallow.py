@@ -87,14 +87,8 @@ def context_columns(contexts: Array) -> Callable[[Array], NDArray[np.int64]]:
 
     An input in a global context that these training contexts have not has zeros.
     """
-    distinct, _ = _global_contexts(contexts)
-    columns = GlobalContextColumns(distinct)
-    places = np.arange(len(distinct))
-
-    def of(given: Array) -> NDArray[np.int64]:
-        return np.asarray(columns.rows(given)[:, None] == places, dtype=np.int64)
-
-    return of
+    columns = GlobalContextColumns(_global_contexts(contexts)[0])
+    return lambda given: to_numpy(columns(columns.rows(given))).astype(np.int64)
 
 
 class ShallowGLNLimit(Limit):
@@ -187,11 +181,10 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
         """Read a solution as a predictor (G, D) per global context, with bounds of its own."""
         global_contexts, row = _global_contexts(gates)
         xp, y = array_namespace(program.y), program.y
-        rows = [
-            xp.asarray(np.flatnonzero(row == g), device=y.device)
+        bounds = [
+            _alone(program, solution, g, xp.asarray(np.flatnonzero(row == g), device=y.device))
             for g in range(len(global_contexts))
         ]
-        bounds = [_alone(program, solution, g, own) for g, own in enumerate(rows)]
         return ShallowGLNLimit.from_solution(
             program,
             solution,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
@@ -15,12 +15,10 @@ if TYPE_CHECKING:
     from ...networks.deep_linear import DeepLinear
     from .model import DeepLinearOptions, LinearOptions
 
-Make = Callable[[Sample, int], "DeepLinear"]
-
 
 def linear(options: LinearOptions) -> Parts:
     """A linear predictor."""
-    network = _chain(options, ())
+    network = partial(_chain, options, ())
     return Parts(
         HardMarginSVM(),
         network,
@@ -33,7 +31,7 @@ def linear(options: LinearOptions) -> Parts:
 def deep_linear(options: DeepLinearOptions) -> Parts:
     """A chain of linear layers."""
     widths = (options.hidden_units,) * (options.depth - 1)
-    network = _chain(options, widths)
+    network = partial(_chain, options, widths)
     return Parts(
         HardMarginSVM(),
         network,
@@ -44,16 +42,15 @@ def deep_linear(options: DeepLinearOptions) -> Parts:
     )
 
 
-def _chain(options: LinearOptions, widths: tuple[int, ...]) -> Make:
-    def network(sample: Sample, seed: int) -> DeepLinear:
-        """Return an untrained network for a training sample."""
-        from ...networks.deep_linear import DeepLinear  # and torch, where one is made
+def _chain(
+    options: LinearOptions, widths: tuple[int, ...], sample: Sample, seed: int
+) -> DeepLinear:
+    """Return an untrained network for a training sample."""
+    from ...networks.deep_linear import DeepLinear  # and torch, where one is made
 
-        return DeepLinear(
-            sample.X.shape[1],
-            hidden_widths=widths,
-            n_outputs=n_outputs(sample),
-            **start(options, seed),
-        )
-
-    return network
+    return DeepLinear(
+        sample.X.shape[1],
+        hidden_widths=widths,
+        n_outputs=n_outputs(sample),
+        **start(options, seed),
+    )
