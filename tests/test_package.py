@@ -236,6 +236,10 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
         for name in ("parts", "*run", "diagnosis", "*comparison", "machines", "freezing", "figure",
                      "schedule", "training")
     ),
+    *(
+        (f"models/{name}.py", (".", *BELOW_MODELS))
+        for name in ("dgn/*_regime", "dgn/gated_layers", "diagonal/beside_limit", "gdln/twins")
+    ),
     ("models/*/*.py", (".", "_support.solve", "data.*", "gates.*", "limits.*")),
     ("estimators/*.py", (".", "_support.solve", "data.*", "gates.*", "limits.*", "models.*")),
     # The one that looks a model up.

@@ -9,7 +9,7 @@ from ..models.dlgn.depth3 import Depth3Interval as Depth3Interval
 from ..models.dlgn.depth3 import certify_depth3 as certify_depth3
 from ..models.dlgn.formulation import ConstantExpertsLimit as ConstantExpertsLimit
 from ..models.dlgn.formulation import solve_dlgn_svm as solve_dlgn_svm
-from ..models.gdln.limit import GatedOLS as GatedOLS
+from ..models.gdln.formulation import GatedOLS as GatedOLS
 from ..models.gln.formulation import GLNLimit as GLNLimit
 from ..models.gln.l2 import GLNL2Limit as GLNL2Limit
 from ..models.gln.shallow import ShallowGLNLimit as ShallowGLNLimit

@@ -143,14 +143,22 @@ def running(
     if resume and overwrite:
         raise ValueError("`resume` goes on with a run, `overwrite` begins anew: give one of them")
     setup = resolve(name, options)
-    folder = RunFolder(_folder(save), resume=resume, overwrite=overwrite)
+    if save is not None:
+        require("filelock", "pandas", "pyarrow")
+        check_writable(save, folder=True)
+    path = None if save is None else Path(save)
+    folder = RunFolder(path, resume=resume, overwrite=overwrite)
     with folder.opened(name):
         _load(setup)
         with progress as shown:
             report = run_setup(replace(setup, progress=shown, folder=folder))
         report = replace(report, call=_call(name, options))
         yield report
-        _save(report, folder)
+        if path is not None:
+            try:
+                folder.finish(name, report.save(path), finished=report.finished)
+            except OSError as error:
+                raise NotSaved(f"the results could not be written: {error}", report) from error
 
 
 @naming_extras()
@@ -209,14 +217,13 @@ def resolve(name: str, options: Mapping[str, Any]) -> Setup:
         if name not in model.option_names:
             typed = f"{name}={value!r}"
             raise TypeError(no_such_option(name, typed, model.name, takers(MODELS), USER_DATA))
-    own: dict[str, Any]
-    if not supplied:
-        own = {"options": model.choose(**choices)}  # refused before anything heavy is imported
-    else:
+    own: dict[str, Any] = {}
+    if supplied:
         from ..runs.user_data import bind_data
 
-        user_data, chosen = bind_data(model, supplied, choices)
-        own = {"options": chosen, "user_data": user_data}
+        own["user_data"], own["options"] = bind_data(model, supplied, choices)
+    else:
+        own["options"] = model.choose(**choices)  # refused before anything heavy is imported
     from ..runs.setup import Setup
 
     return Setup(model=model, **own)
@@ -231,23 +238,6 @@ def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     if not isinstance(choices.get("data", ""), str | os.PathLike | None):
         supplied["data"] = choices.pop("data")
     return supplied, choices
-
-
-def _folder(save: str | os.PathLike[str] | None) -> Path | None:
-    if save is None:
-        return None
-    require("filelock", "pandas", "pyarrow")
-    check_writable(save, folder=True)
-    return Path(save)
-
-
-def _save(report: Report, folder: RunFolder) -> None:
-    if folder.path is None:
-        return
-    try:
-        folder.finish(report.heading.model, report.save(folder.path), finished=report.finished)
-    except OSError as error:
-        raise NotSaved(f"the results could not be written: {error}", report) from error
 
 
 def _call(name: str, options: Mapping[str, Any]) -> str:

@@ -24,8 +24,7 @@ from ...quantities.formatting import DASH, number
 from ...quantities.said import Table
 from ...quantities.table import TABLE
 from ...runs.reports.bounds import LASSO, LOCAL
-from ...runs.setup import SampleSetup
-from .parts import held_out_of, make_network, path_gates
+from .gated_layers import DGNSetup, held_out_of, path_gates, widths_of
 
 if TYPE_CHECKING:
     import torch
@@ -69,13 +68,13 @@ def distances_along(trajectory: Trajectory, local: LocalLimit) -> Floats:
 
 
 def compare_classifiers(
-    setup: SampleSetup, local: LocalLimit, bound: PathLimit, trained: Floats | None
+    setup: DGNSetup, local: LocalLimit, bound: PathLimit, trained: Floats | None
 ) -> dict[str, ClassifierComparison]:
     """Compare the local limit, the path lasso and SVMs of two kernels with the network.
 
     Parameters
     ----------
-    setup : Setup
+    setup : DGNSetup
     local : LocalLimit
     bound : PathLimit
     trained : (m,) array or None
@@ -86,24 +85,22 @@ def compare_classifiers(
     mapping of str to ClassifierComparison
         The kernels are the path kernel of the gates, and the tangent kernel of the start.
     """
-    options, (X, y, gates), new = setup.options, setup.train, held_out_of(setup)
-    columns, widths = path_gates(options, gates)
-    start = make_network(options, X.shape[1], setup.seeds.weights)
+    options, train, new = setup.options, setup.train, held_out_of(setup)
     compare = partial(compare_classifier, trained=trained, y=setup.held_out.y)
     inputs = None if new is None else (new.X, new.gates)
     found = [compare(LOCAL, local, inputs), compare(LASSO, bound, inputs)]
-    # Each kernel with the data as it sees them, training and held-out.
-    for name, kernel, seen, held_out in (
-        (
-            "NPK",
+    widths = [width * (options.contexts or 1) for width in widths_of(options)]
+    kernels = {
+        "NPK": (
             partial(neural_path_kernel, widths=widths),
-            (X, columns),
-            None if new is None else (new.X, path_gates(options, new.gates)[0]),
+            lambda one: (one.X, path_gates(options, one.gates)),
         ),
-        ("NTK", partial(empirical_ntk, start), (X, gates), inputs),
-    ):
-        machine = solve_kernel_svm(kernel(*seen), y, tol=options.tol)
-        cross = None if held_out is None else (kernel(*held_out, *seen),)
+        "NTK": (partial(empirical_ntk, setup.network), lambda one: (one.X, one.gates)),
+    }
+    # Each kernel with the data as it sees them, training and held-out.
+    for name, (kernel, seen) in kernels.items():
+        machine = solve_kernel_svm(kernel(*seen(train)), train.y, tol=options.tol)
+        cross = None if new is None else (kernel(*seen(new), *seen(train)),)
         found.append(compare(name, machine, cross))
     return {one.name: one for one in found}
 

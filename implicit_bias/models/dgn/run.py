@@ -11,16 +11,20 @@ from dataclasses import replace
 from ...data.sample import Sample
 from ...measures.scalars import scores
 from ...quantities.assumptions import Assumption
+from ...runs.fit import fit
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import gating_file
 from ...runs.setup import Setup, data_record, prepare
 from ...runs.stages import Found, Run, Stage
 from ...training.trainers import check_trainer
-from .lazy_run import LAZY
-from .lazy_run import STAGES as LAZY_STAGES
+from .gated_layers import DGNSetup, gated, gates_network, network_name, resolved
+from .lazy_regime import LAZY
+from .lazy_regime import STAGES as LAZY_STAGES
 from .model import GATES_SEPARATE
-from .parts import DGNSetup, gated, network_name, resolved, train_gates
-from .rich_run import STAGES as RICH_STAGES
+from .rich_regime import STAGES as RICH_STAGES
+
+# The file of the unfinished network that learns gates.
+GATES_RUN = "gates-run.safetensors"
 
 
 def run_dgn(setup: Setup) -> Run[DGNSetup]:
@@ -54,14 +58,19 @@ def _check(setup: DGNSetup) -> None:
 
 
 def _gates(setup: DGNSetup, found: Found) -> Iterator[Finding | Setup]:
-    """Learn the gates, where they are learned, and go on behind them."""
-    relu, ready = train_gates(setup)
-    setup = gated(setup, relu)
+    """Learn the gates in half of the steps, where they are learned, and go on behind them."""
+    relu, finished = gates_network(setup), True
     assumptions: tuple[Assumption, ...] = ()
     if setup.options.gating == "learned" and relu is not None:
-        X, y = setup.train.X, setup.train.y
-        separates = bool((y * scores(relu, Sample(X, y, None))).min() > 0)
-        assumptions = (GATES_SEPARATE.found(holds=separates),)
+        settings = setup.settings
+        first, _ = settings.split_phases(max(settings.n_steps // 2, 1))
+        half = replace(settings, schedule=first)
+        setup.progress.stage(f"training a ReLU network for {half.n_steps} steps, to learn gates")
+        trajectory = fit(setup, relu, *setup.train, settings=half, state=GATES_RUN, first=False)
+        margins = setup.train.y * scores(relu, Sample(setup.train.X, setup.train.y, None))
+        finished = trajectory.finished
+        assumptions = (GATES_SEPARATE.found(holds=bool(margins.min() > 0)),)
+    setup = gated(setup, relu)
     files = gating_file(setup.gating).views.files
-    yield Finding.said("gating", files=files, assumptions=assumptions, finished=ready)
+    yield Finding.said("gating", files=files, assumptions=assumptions, finished=finished)
     yield setup

@@ -179,7 +179,7 @@ def _state(setup: DiagonalSetup) -> Iterator[StatedProgram]:
 
 STAGES: tuple[Stage[DiagonalSetup], ...] = (
     Stage(finds=_predict, states=_state),
-    Stage(finds=later(f"{__package__}.trained_run:train"), trains=True, when=_goes_on),
+    Stage(finds=later(f"{__package__}.beside_limit:train"), trains=True, when=_goes_on),
 )
 
 

@@ -7,11 +7,10 @@ import itertools
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._support.doors import door
 from ..._support.solve import Array, GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
@@ -155,20 +154,29 @@ def certify_depth3(
     ('SOLVED', 2.0, 2.0)
     """
     start = time.perf_counter()
-    search = _Search(*_checked(y, gates, widths), n_inputs, max_programs)
-    root = np.eye(search.divided.shape[1])
+    labels, layers = _checked(y, gates, widths)
+    # Of equal gates the first unit stands for all.
+    found = [np.unique(layer, axis=1, return_index=True) for layer in layers]
+    n_gates = [distinct.shape[1] for distinct, _ in found]
+    small = int(n_gates[0] >= n_gates[1])
+    if n_gates[small] > MOST_GATES:
+        raise ValueError(
+            f"one of the layers must have at most {MOST_GATES} distinct gates, got {n_gates[0]} "
+            f"and {n_gates[1]}: `solve_path_lasso` and `local_limit` have no such restriction"
+        )
+    search = _Search(labels, found[1 - small][0], found[small][0], n_inputs, max_programs)
+    root = np.eye(n_gates[small])
     path_bound, p = search.lower_bound(root)
     search.improve(p)
     search.improve(np.full(len(root), 1 / len(root)))
     lower = search.divide(root, path_bound, tol)
-    other, divided = search.best_other, search.best_divided
-    swapped = search.swapped
-    first, second = (divided, other) if swapped else (other, divided)
-    n_first = int(widths[0])
+    shares = [np.zeros(width) for width in widths]
+    for layer, weights in zip((1 - small, small), search.best, strict=True):
+        shares[layer][found[layer][1]] = weights
     finished = search.upper <= lower * (1 + tol)
     return Depth3Interval(
-        t=_spread(first, to_numpy(gates)[:, :n_first]),
-        p=_spread(second, to_numpy(gates)[:, n_first:]),
+        t=shares[0],
+        p=shares[1],
         status=Status.SOLVED if finished else Status.INACCURATE,
         certificate=Depth3Bounds(lower, search.upper, path_bound),
         tol=tol,
@@ -182,13 +190,11 @@ class _Search:
     y: Floats
     other: Floats  # (n, H) distinct gates of the layer whose weights programs find
     divided: Floats  # (n, K) those of the layer whose weights are divided up
-    swapped: bool
     n_inputs: int
     max_programs: int
     programs: int = 0
     upper: float = math.inf
-    best_other: Floats = field(default_factory=lambda: np.zeros(0))
-    best_divided: Floats = field(default_factory=lambda: np.zeros(0))
+    best: tuple[Floats, ...] = ()  # shares of the other and of the divided layer at `upper`
 
     def lower_bound(self, vertices: Floats) -> tuple[float, Floats]:
         """Proved bound for weights in the hull of `vertices` (K, gates), and weights to try."""
@@ -205,7 +211,7 @@ class _Search:
             t, _ = self._at(self.other, self.divided, p)
             p, found = self._at(self.divided, self.other, t)
             if found < self.upper:
-                self.upper, self.best_other, self.best_divided = found, t, p
+                self.upper, self.best = found, (t, p)
             if not found < value * (1 - _STALLED):
                 return
             value = found
@@ -251,30 +257,22 @@ class _Search:
         return solution
 
 
-def _checked(y: Any, gates: Any, widths: Sequence[int]) -> tuple[Floats, Floats, Floats, bool]:
+def _checked(y: Any, gates: Any, widths: Sequence[int]) -> tuple[Floats, list[Floats]]:
+    """Return labels, and the gates of both layers."""
     placed, labels = (to_numpy(array) for array in real_data(gates, y, "gates"))
     if placed.ndim != 2 or not len(placed) or labels.shape != placed.shape[:1]:
         raise ValueError(
             f"`gates` must have shape (n, H1 + H2) and `y` (n,) with n >= 1, got {placed.shape} "
             f"and {labels.shape}"
         )
-    if len(widths) != 2 or placed.ndim != 2 or placed.shape[1] != sum(widths):
+    if len(widths) != 2 or placed.shape[1] != sum(widths):
         raise ValueError(
             f"`gates` must have shape (n, H1 + H2) with `widths` (H1, H2), got {placed.shape} "
             f"and {tuple(widths)}"
         )
     if not np.all((placed == 0) | (placed == 1)):
         raise ValueError("`gates` must be exactly 0 (closed) or 1 (open)")
-    first, second = (np.unique(part, axis=1) for part in np.split(placed, [int(widths[0])], axis=1))
-    swapped = first.shape[1] < second.shape[1]
-    other, divided = (second, first) if swapped else (first, second)
-    if divided.shape[1] > MOST_GATES:
-        raise ValueError(
-            f"one of the layers must have at most {MOST_GATES} distinct gates, got "
-            f"{first.shape[1]} and {second.shape[1]}: `solve_path_lasso` and `local_limit` have "
-            "no such restriction"
-        )
-    return labels, other, divided, swapped
+    return labels, np.split(placed, [int(widths[0])], axis=1)
 
 
 def _norms(solution: Solution, n_vertices: int, width: int) -> Floats:
@@ -290,11 +288,3 @@ def _halves(cell: Floats) -> tuple[Floats, Floats]:
     halves = cell.copy(), cell.copy()
     halves[0][a] = halves[1][b] = (cell[a] + cell[b]) / 2
     return halves
-
-
-def _spread(weights: Floats, gates: NDArray[Any]) -> Floats:
-    """Weights of distinct gates as those of all units: the first of equal ones has them."""
-    first = np.unique(gates, axis=1, return_index=True)[1]
-    spread = np.zeros(gates.shape[1])
-    spread[first] = weights
-    return spread

@@ -1,6 +1,8 @@
 """Names of `implicit_bias.models.gdln`, with the modules that they are loaded from."""
 
+from .comparison import WeightsObserver as WeightsObserver
 from .comparison import compare_with_gdln as compare_with_gdln
+from .comparison import descent_path as descent_path
 from .comparison import inverse_participation_ratio as inverse_participation_ratio
 from .data import RingData as RingData
 from .data import make_nlgp as make_nlgp
@@ -15,8 +17,6 @@ from .figure import plot_units as plot_units
 from .flow import gated_flow as gated_flow
 from .flow import gated_flow_from_moments as gated_flow_from_moments
 from .formulation import GatedLeastSquares as GatedLeastSquares
+from .formulation import GatedOLS as GatedOLS
 from .formulation import solve_gated_ols as solve_gated_ols
 from .formulation import solve_gated_ols_from_moments as solve_gated_ols_from_moments
-from .limit import GatedOLS as GatedOLS
-from .training import WeightsObserver as WeightsObserver
-from .training import descent_path as descent_path

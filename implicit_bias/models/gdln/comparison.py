@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..._support.pictures import draw
 from ...quantities.formatting import spread
@@ -14,13 +16,55 @@ from ...quantities.measured import Measured, derived, part, quantity
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .flow import GatedFlow, gated_flow
-from .training import check_descent
 
 if TYPE_CHECKING:
+    import torch
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 GateTime = Literal["initial", "final"]
+
+
+class WeightsObserver:
+    """Observer for `train` of the weights of averaged units and of changes of their gates.
+
+    It measures "weights" (K, D) and "sign_flips", the share of pairs (sample, unit) whose gate
+    ``<w_k, x_n> >= 0`` differs from that of the first call; 0 for a `GDLN`.
+
+    Parameters
+    ----------
+    X : (n, D)
+        The samples on which gates are compared.
+    """
+
+    def __init__(self, X: ArrayLike) -> None:
+        self._X = np.asarray(X, dtype=np.float64)
+        self._first: NDArray[np.bool_] | None = None
+
+    def __call__(self, network: torch.nn.Module) -> dict[str, Any]:
+        """Measure "weights" and "sign_flips" of a `GDLN` or a `ReLUMean`."""
+        from ...networks.relu_mean import GDLN, ReLUMean
+        from ...networks.weights import as_tensor
+
+        if not isinstance(network, GDLN | ReLUMean):
+            raise TypeError(
+                "`network` must have averaged units, a GDLN or a ReLUMean, got "
+                f"{type(network).__name__}"
+            )
+        flips = 0.0
+        if isinstance(network, ReLUMean):
+            gates = network.open_gates(as_tensor(self._X).to(network.w)).cpu().numpy()
+            self._first = gates if self._first is None else self._first
+            flips = float((gates != self._first).mean())
+        return {"weights": network.w.detach().double().cpu().numpy().copy(), "sign_flips": flips}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the gates of the first call, for resumed training."""
+        return {} if self._first is None else {"gates": self._first}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the gates of the first call from a `state_dict`."""
+        self._first = np.asarray(state["gates"], dtype=bool) if "gates" in state else None
 
 
 class GatePrediction(Measured):
@@ -109,7 +153,7 @@ class GDLNComparison(Measured):
 
     def plot(self, ax: Axes | None = None, *, unit: int = 0) -> Axes:
         """Draw the weights of a unit and their predictions on `ax`, or on axes of a new figure."""
-        return draw("models.gdln.figure:plot_comparison", self, unit, ax=ax)
+        return draw("models.gdln.figure:plot_unit", self, unit, ax=ax)
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return label and text of every line of a table, predictions one after the other."""
@@ -154,7 +198,12 @@ def compare_with_gdln(
     is stationary for the gates of neither side, and a distance remains.
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    check_descent(settings)
+    found = (settings.trainer, settings.loss, settings.momentum)
+    if found != ("constant", "squared", 0):
+        raise ValueError(
+            "gated flow is the limit of plain steps on the squared loss: it needs trainer "
+            "'constant', loss 'squared' and momentum 0, got {!r}, {!r} and {}".format(*found)
+        )
     path = trajectory.observed["weights"]
     initial, trained = path[0], path[-1]
     trained_time = float(settings.flow_times(trajectory.step)[-1])
@@ -171,6 +220,19 @@ def compare_with_gdln(
         localisation=inverse_participation_ratio(trained),
         predictions=tuple(predictions),
     )
+
+
+def descent_path(flow: GatedFlow, settings: TrainingSettings, step: ArrayLike) -> Floats:
+    """Return the weights (T, K, D) after full-batch steps (T,) of a schedule, in closed form."""
+    left = np.asarray(step, dtype=np.float64)
+    path = np.empty((len(left), *flow.initial.shape))
+    for count, given in settings.phases:
+        here, rate = left >= 0, given or 0.0
+        path[here] = flow.descent(np.minimum(left[here], count), rate)
+        left_over = (1 - rate * flow.tau * flow.rates) ** count * flow.displacement
+        flow = replace(flow, initial=flow.descent(count, rate), displacement=left_over)
+        left = left - count
+    return path
 
 
 def path_errors(path: Floats, predicted: Floats) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,29 +75,24 @@ def make_ring(
     ValueError
         If there are not two length scales, or those of pulses are not whole numbers.
     """
-    make = make_single_pulse if name == "pulse" else make_nlgp
-    scales = _named(name, length_scales)
-    return make(n_samples or SAMPLES, random_state=random_state, **scales)  # type: ignore[arg-type]
-
-
-def _named(name: str, length_scales: tuple[float, ...] | None) -> dict[str, float]:
-    """Return length scales as keyword arguments of the function that draws the data."""
-    if length_scales is None:
-        return {}
-    if len(length_scales) != 2:
-        raise ValueError(
-            "`--length-scales` must be two numbers, of the classes y = 1 and y = 0, such as 1,5, "
-            f"got {len(length_scales)}"
-        )
-    scales = dict(zip(("xi_1", "xi_0"), length_scales, strict=True))
+    scales: dict[str, Any] = {}
+    if length_scales is not None:
+        if len(length_scales) != 2:
+            raise ValueError(
+                "`--length-scales` must be two numbers, of the classes y = 1 and y = 0, such as "
+                f"1,5, got {len(length_scales)}"
+            )
+        scales = dict(zip(("xi_1", "xi_0"), length_scales, strict=True))
+    n_samples = n_samples or SAMPLES
     if name != "pulse":
-        return scales
+        return make_nlgp(n_samples, random_state=random_state, **scales)
     if not all(scale.is_integer() for scale in scales.values()):
         raise ValueError(
             "`--length-scales` of pulses must be whole numbers, as many ones as a pulse has, got "
             + ",".join(f"{scale:g}" for scale in scales.values())
         )
-    return {key: int(scale) for key, scale in scales.items()}
+    scales = {key: int(scale) for key, scale in scales.items()}
+    return make_single_pulse(n_samples, random_state=random_state, **scales)
 
 
 def ring_kernel(n_inputs: int, xi: float) -> Floats:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _TRAINED, _INITIAL, _FINAL = (BLACK, "-", 2.2), (BLUE, "--", 1.3), (VERMILLION, ":", 1.6)
 
 
-def plot_unit(ax: Axes, comparison: GDLNComparison, unit: int) -> Axes:
+def plot_unit(comparison: GDLNComparison, unit: int, ax: Axes) -> Axes:
     """Draw one trained unit's weights over the ring, with both predictions at the trained time.
 
     Raises
@@ -47,15 +47,10 @@ def plot_unit(ax: Axes, comparison: GDLNComparison, unit: int) -> Axes:
     return ax
 
 
-def plot_comparison(comparison: GDLNComparison, unit: int, ax: Axes) -> Axes:
-    """Draw one unit of a comparison: `plot_unit` with the axes last, for `plot` methods."""
-    return plot_unit(ax, comparison, unit)
-
-
 def plot_units(axes: Sequence[Axes], comparison: GDLNComparison) -> Sequence[Axes]:
     """Draw the first units, one on each of the axes, with one legend below for all."""
     for unit, ax in enumerate(axes[: len(comparison.weights)]):
-        plot_unit(ax, comparison, unit)
+        plot_unit(comparison, unit, ax)
         ax.tick_params(labelsize=8)
     for ax in axes[len(comparison.weights) :]:
         ax.set_visible(False)

@@ -68,7 +68,7 @@ MODELS = (
         },
         provable=False,
         holds=Holds(
-            limit="models.gdln.limit:GatedOLS",
+            limit="models.gdln.formulation:GatedOLS",
             network="Mapping[str] torch.nn:Module",
             trajectory="Mapping[str] training.trajectory:Trajectory",
             comparison="models.gdln.comparison:GDLNComparison",

@@ -20,11 +20,10 @@ from ...runs.setup import Setup, training_settings
 from ...runs.stages import Found, Run, Stage, later
 from ...training.settings import TrainingSettings
 from .data import RingData, make_ring
-from .formulation import GatedLeastSquares, solve_gated_ols
-from .limit import GatedOLS
+from .formulation import GatedLeastSquares, GatedOLS, solve_gated_ols
 
 NAME = GatedLeastSquares.name
-TRAINED = f"{__package__}.trained_run"
+TRAINED = f"{__package__}.twins"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -170,20 +170,16 @@ def checked_contexts(contexts: Array, X: Array, n_contexts: int | None = None) -
         raise TypeError(f"`contexts` must hold integers in 0 .. C-1, got dtype {contexts.dtype}")
     require_inputs(X)
     count_units("contexts", contexts, int(X.shape[0]))
-    return contexts, _count(int(xp.min(contexts)), int(xp.max(contexts)), n_contexts)
-
-
-def _count(least: int, largest: int, n_contexts: int | None) -> int:
-    """C, by default one more than the largest context that occurs."""
+    least, largest = int(xp.min(contexts)), int(xp.max(contexts))
     if least < 0:
         raise ValueError(f"`contexts` must not be negative, got {least}")
     if n_contexts is None:
-        return largest + 1
+        return contexts, largest + 1
     if not isinstance(n_contexts, Integral):
         raise TypeError(f"`n_contexts` must be an integer, got {n_contexts!r}")
     if largest >= n_contexts:
         raise ValueError(f"`contexts` holds {largest}, but `n_contexts` is {n_contexts}")
-    return int(n_contexts)
+    return contexts, int(n_contexts)
 
 
 @door(norm=anything)

@@ -296,7 +296,7 @@ class TestPlots:
 
     def test_a_unit_that_is_not_there_is_refused(self, axes, converged) -> None:
         with pytest.raises(ValueError, match=r"`unit` must lie in 0 \.\. 2"):
-            plot_unit(axes[0], compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged, LONG), 3)
+            plot_unit(compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged, LONG), 3, axes[0])
 
 
 NETWORK = GDLN(D, K)

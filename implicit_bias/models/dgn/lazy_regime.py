@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...limits.kernels.margin import KernelLimit, KernelSVM, solve_kernel_svm
+from ...limits.kernels.margin import KernelSVM, solve_kernel_svm
 from ...limits.kernels.regression import KernelLeastSquares, KernelRegression, kernel_regression
 from ...limits.kernels.tangent import empirical_ntk
 from ...networks.linearised import ScaledNetwork
@@ -27,9 +27,9 @@ from ...runs.reports.views import Views
 from ...runs.stages import Found, Stage
 from ...training.settings import TrainingSettings
 from .figure import plot_departure, plot_drifts, plot_errors, plot_law
+from .gated_layers import DGNSetup, as_begun, held_out_of, network_name
 from .lazy_comparison import (
     Drift,
-    ScaleComparison,
     compare_scale,
     departure,
     departure_table,
@@ -38,7 +38,6 @@ from .lazy_comparison import (
     scales_table,
 )
 from .model import FULL_RANK, TO_INFINITY
-from .parts import DGNSetup, as_begun, held_out_of, network_name
 
 if TYPE_CHECKING:
     from ...training.trajectory import Trajectory
@@ -64,7 +63,29 @@ def _predict(setup: DGNSetup, found: Found) -> Iterator[Finding]:
     )
     regression = kernel_regression(setup.kernel, setup.train.y)
     svm = solve_kernel_svm(setup.kernel, setup.train.y, tol=setup.options.tol)
-    yield _predictions(regression, svm)
+    proof, n = svm.to_dict(), len(setup.train.y)
+    record = {
+        "rank": regression.rank,
+        "condition": regression.condition,
+        "residual": regression.certificate.remaining,
+    }
+    arrays = {"coefficients": regression.coefficients, "svm_coefficients": svm.zeta}
+    yield Finding.said(
+        "limit",
+        record={"limit": record, "kernel_svm": proof},
+        tables=(regression_table(regression, proof),),
+        files={"limit.safetensors": write_arrays(arrays)},
+        assumptions=(FULL_RANK.found(holds=regression.rank == n), TO_INFINITY.found()),
+        statuses={"hard-margin SVM of the tangent kernel": svm.status},
+        certificates={"kernel SVM": proof},
+        objects={"limit": regression, "kernel_svm": svm},
+        row={
+            "limit": KERNEL,
+            "stationarity": regression.certificate.remaining,
+            "iterations": svm.iterations,
+            "limit_seconds": svm.seconds,
+        },
+    )
 
 
 def _state(setup: DGNSetup) -> Iterator[StatedProgram]:
@@ -97,47 +118,26 @@ def _train_scales(setup: DGNSetup, found: Found) -> Iterator[Finding]:
         compare_scale(one, trajectory, regression, rate, held_out, setup.kernel)
         for one, trajectory in runs
     )
-    slopes = exponents(compared)
+    last = compared[-1]
+    known = Evidence(
+        near={"lazy_law_error": last.law_error},
+        beside={"lazy_held_out_error": last.held_out_error},
+        reason="the theorem is about scales that tend to infinity: give larger `--output-scales`",
+        remark=f"at output scale {last.scale:g}",
+    )
     yield Finding(
         "scales",
         {"comparison": compared},
-        evidence=(_evidence(compared[-1]),),
+        evidence=(known,),
         further=Views(
             record={
                 "scales": [one.to_dict() for one in compared],
-                "exponents": slopes,
+                "exponents": exponents(compared),
             },
             tables=(scales_table(compared),),
-            row=compared[-1].cells(),
+            row=last.cells(),
             sides=tuple(Side(f"alpha {one.scale:g}", one.cells()) for one in compared),
         ),
-    )
-
-
-def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
-    proof = svm.to_dict()
-    record = {
-        "rank": regression.rank,
-        "condition": regression.condition,
-        "residual": regression.certificate.remaining,
-    }
-    arrays = {"coefficients": regression.coefficients, "svm_coefficients": svm.zeta}
-    n = len(regression.start)
-    return Finding.said(
-        "limit",
-        record={"limit": record, "kernel_svm": proof},
-        tables=(regression_table(regression, proof),),
-        files={"limit.safetensors": write_arrays(arrays)},
-        assumptions=(FULL_RANK.found(holds=regression.rank == n), TO_INFINITY.found()),
-        statuses={"hard-margin SVM of the tangent kernel": svm.status},
-        certificates={"kernel SVM": proof},
-        objects={"limit": regression, "kernel_svm": svm},
-        row={
-            "limit": KERNEL,
-            "stationarity": regression.certificate.remaining,
-            "iterations": svm.iterations,
-            "limit_seconds": svm.seconds,
-        },
     )
 
 
@@ -180,16 +180,6 @@ def _networks(
     return Finding("network", {"network": Several(by_scale)}, panels=panels)
 
 
-def _evidence(last: ScaleComparison) -> Evidence:
-    """Return the evidence on the network of the largest scale beside the law of its kernel."""
-    return Evidence(
-        near={"lazy_law_error": last.law_error},
-        beside={"lazy_held_out_error": last.held_out_error},
-        reason="the theorem is about scales that tend to infinity: give larger `--output-scales`",
-        remark=f"at output scale {last.scale:g}",
-    )
-
-
 def _depart(setup: DGNSetup, found: Found) -> Iterator[Finding]:
     """The network itself under an exponential-like loss: how far it goes from its kernel."""
     options, settings = setup.options, setup.settings
@@ -228,12 +218,12 @@ def _depart(setup: DGNSetup, found: Found) -> Iterator[Finding]:
     )
 
 
-def _separates(setup: DGNSetup, found: Found) -> bool:
-    return bool(found["kernel_svm"].certificate.proves_separability())
-
-
 STAGES: tuple[Stage[DGNSetup], ...] = (
     Stage(finds=_predict, states=_state),
     Stage(finds=_train_scales, trains=True),
-    Stage(finds=_depart, trains=True, when=_separates),
+    Stage(
+        finds=_depart,
+        trains=True,
+        when=lambda setup, found: found["kernel_svm"].certificate.proves_separability(),
+    ),
 )

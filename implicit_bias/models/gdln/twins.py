@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -18,15 +18,19 @@ from ...runs.reports.verdict import Evidence
 from ...runs.reports.views import Views
 from ...runs.setup import torch_dtype
 from ...runs.stages import Found
-from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
-from .comparison import GDLNComparison, compare_with_gdln, path_errors
+from .comparison import (
+    GDLNComparison,
+    WeightsObserver,
+    compare_with_gdln,
+    descent_path,
+    path_errors,
+)
 from .figure import plot_localisation, plot_losses, plot_sign_flips, plot_units
 from .flow import GatedFlow, gated_flow
-from .limit import GatedOLS
+from .formulation import GatedOLS
 from .model import STAY
 from .run import GDLNSetup, limit_finding
-from .training import WeightsObserver, descent_path
 
 UNITS = 4  # shown in the picture
 # The file of the unfinished run of the gated twin.
@@ -38,7 +42,7 @@ FILES = {"relu": "network.safetensors", "gated": "gated-network.safetensors"}
 def train_relu(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
     """Train the ReLU network from the start of the run."""
     relu = _start(setup)
-    yield _networks(setup, {"relu": relu}, {"relu": _train(setup, relu, None)})
+    yield _networks(setup, relu=(relu, _train(setup, relu, None)))
 
 
 def compare(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
@@ -58,16 +62,14 @@ def compare(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
 
 def train_twin(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
     """Train the gated twin from the same start, and find how near it is to its limit and path."""
-    data, relu = setup.data, {key: found[key]["relu"] for key in ("network", "trajectory")}
+    data, relu = setup.data, (found["network"]["relu"], found["trajectory"]["relu"])
     twin = _start(setup).frozen()
     path = _train(setup, twin, setup.gates, state=TWIN, first=False)
-    yield _networks(
-        setup,
-        {"relu": relu["network"], "gated": twin},
-        {"relu": relu["trajectory"], "gated": path},
-    )
+    yield _networks(setup, relu=relu, gated=(twin, path))
     flow = gated_flow(data.X, data.y, setup.gates, setup.start)
-    off_path = _off_path(flow, setup.settings, path)
+    # How far it came off full-batch descent in closed form.
+    predicted = descent_path(flow, setup.settings, path.step)
+    off_path = float(path_errors(path.observed["weights"], predicted).max())
     yield limit_finding(found["limit"], off_path)
     known = _of_twin(found["limit"], flow, path, off_path)
     values = {**known.near, **known.beside, "final_loss": float(path.loss[-1])}
@@ -86,10 +88,10 @@ def _train(setup: GDLNSetup, network: torch.nn.Module, gates: Any, **which: Any)
     return fit(setup, network, X, y, gates, settings=setup.settings, observer=observer, **which)
 
 
-def _networks(
-    setup: GDLNSetup, networks: Mapping[str, torch.nn.Module], paths: Mapping[str, Trajectory]
-) -> Finding:
+def _networks(setup: GDLNSetup, **trained: tuple[torch.nn.Module, Trajectory]) -> Finding:
     """Return the finding of the ReLU network, and of its gated twin once it is trained too."""
+    networks = {key: network for key, (network, _) in trained.items()}
+    paths = {key: path for key, (_, path) in trained.items()}
     relu = paths["relu"]
     return Finding(
         "network",
@@ -105,12 +107,6 @@ def _networks(
             finished=all(path.finished for path in paths.values()),
         ),
     )
-
-
-def _off_path(flow: GatedFlow, settings: TrainingSettings, twin: Trajectory) -> float:
-    """Return how far the gated network came off full-batch descent in closed form."""
-    path = descent_path(flow, settings, twin.step)
-    return float(path_errors(twin.observed["weights"], path).max())
 
 
 def _of_twin(limit: GatedOLS, flow: GatedFlow, twin: Trajectory, off_path: float) -> Evidence:

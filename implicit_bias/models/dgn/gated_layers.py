@@ -18,13 +18,10 @@ from ...networks.gated.deep_gln import DeepGLN
 from ...networks.gated.dgn import DGN
 from ...networks.relu import DeepReLU
 from ...options.fields import flag
-from ...runs.fit import fit
 from ...runs.setup import SampleSetup, start
 from ...runs.user_data import USERS_OWN, UserData, gates_of
 from .model import DGNOptions
 
-# The file of the unfinished network that learns gates.
-GATES_RUN = "gates-run.safetensors"
 # An option, when it is obeyed, and what it is then if nothing was said.
 _OBEYED: tuple[tuple[str, str, str, Any], ...] = (
     ("contexts", "gating", "contexts", 2),
@@ -157,7 +154,7 @@ def network_name(options: DGNOptions) -> str:
 
 
 def gates_network(setup: DGNSetup) -> DeepReLU | None:
-    """The untrained ReLU network that gates are copied from; None where they are not."""
+    """The untrained ReLU network that gates are copied from, of their widths; None without."""
     options = setup.options
     if options.gating not in ("relu", "learned"):
         return None
@@ -166,23 +163,6 @@ def gates_network(setup: DGNSetup) -> DeepReLU | None:
     if begins["init"] in ("sign", "gaussian"):
         begins["init"] = "kaiming"
     return DeepReLU(setup.train.X.shape[1], widths_of(options), **begins)
-
-
-def train_gates(setup: DGNSetup) -> tuple[DeepReLU | None, bool]:
-    """The ReLU network that gates are copied from, and whether it is ready.
-
-    It has the widths of the gated network and, where its gates are to be learned, half of the
-    steps.
-    """
-    network = gates_network(setup)
-    if network is None or setup.options.gating != "learned":
-        return network, True
-    settings = setup.settings
-    first, _ = settings.split_phases(max(settings.n_steps // 2, 1))
-    half = replace(settings, schedule=first)
-    setup.progress.stage(f"training a ReLU network for {half.n_steps} steps, to learn gates")
-    trajectory = fit(setup, network, *setup.train, settings=half, state=GATES_RUN, first=False)
-    return network, trajectory.finished
 
 
 def gated(setup: DGNSetup, relu: DeepReLU | None) -> DGNSetup:
@@ -194,16 +174,16 @@ def gated(setup: DGNSetup, relu: DeepReLU | None) -> DGNSetup:
     gating: Any
     if options.gating == "random":
         gating = RandomGates(widths=widths, rate=options.gate_rate, random_state=seed)
-        return replace(setup, gating=gating.fit(X), gates=(gating.transform(X), None))
-    if options.gating == "dlgn":
+    elif options.gating == "dlgn":
         gating = LinearGates(X.shape[1], widths=widths, random_state=seed)
     elif options.gating == "contexts":
         gating = HyperplaneContexts(sum(widths), options.contexts, random_state=seed)
     else:
         gating = NetworkGates(relu)
     gating.fit(X)
-    gates = gates_of(gating, X), gates_of(gating, setup.dataset.X_val)
-    return replace(setup, gating=gating, gates=gates)
+    # Random gates belong to the samples that they were drawn for.
+    held_out = None if options.gating == "random" else gates_of(gating, setup.dataset.X_val)
+    return replace(setup, gating=gating, gates=(gates_of(gating, X), held_out))
 
 
 def as_begun(setup: DGNSetup) -> tuple[DGNSetup, str]:
@@ -219,11 +199,9 @@ def held_out_of(setup: SampleSetup) -> Sample | None:
     return None if setup.gates[1] is None else setup.held_out
 
 
-def path_gates(options: DGNOptions, gates: Any) -> tuple[Any, tuple[int, ...]]:
-    """Gates of path features and their widths: contexts become one column each."""
-    widths = widths_of(options)
+def path_gates(options: DGNOptions, gates: Any) -> Any:
+    """Gates of path features: contexts become one column each."""
     if options.contexts is None:
-        return gates, widths
+        return gates
     opened = gates[:, :, None] == np.arange(options.contexts)
-    columns: Floats = opened.reshape(len(gates), -1).astype(float)
-    return columns, tuple(options.contexts * width for width in widths)
+    return opened.reshape(len(gates), -1).astype(float)

@@ -40,8 +40,8 @@ from ...runs.reports.views import Views
 from ...runs.stages import Found, Stage
 from ...runs.starts import Start, start_files, train_starts
 from .figure import plot_distances, plot_residuals, plot_values, plot_weights
+from .gated_layers import DGNSetup, as_begun, held_out_of, make_network, network_name, widths_of
 from .model import ATTAINED
-from .parts import DGNSetup, as_begun, held_out_of, make_network, network_name, widths_of
 from .rich_comparison import (
     ValueObserver,
     compare_classifiers,
