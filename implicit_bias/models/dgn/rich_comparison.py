@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -90,17 +90,15 @@ def compare_classifiers(
     inputs = None if new is None else (new.X, new.gates)
     found = [compare(LOCAL, local, inputs), compare(LASSO, bound, inputs)]
     widths = [width * (options.contexts or 1) for width in widths_of(options)]
-    kernels = {
-        "NPK": (
-            partial(neural_path_kernel, widths=widths),
-            lambda one: (one.X, path_gates(options, one.gates)),
-        ),
-        "NTK": (partial(empirical_ntk, setup.network), lambda one: (one.X, one.gates)),
+    # Each kernel with the gates that it sees.
+    kernels: dict[str, tuple[Callable[..., Floats], Callable[[Any], Any]]] = {
+        "NPK": (partial(neural_path_kernel, widths=widths), partial(path_gates, options)),
+        "NTK": (partial(empirical_ntk, setup.network), lambda gates: gates),
     }
-    # Each kernel with the data as it sees them, training and held-out.
     for name, (kernel, seen) in kernels.items():
-        machine = solve_kernel_svm(kernel(*seen(train)), train.y, tol=options.tol)
-        cross = None if new is None else (kernel(*seen(new), *seen(train)),)
+        known = (train.X, seen(train.gates))
+        machine = solve_kernel_svm(kernel(*known), train.y, tol=options.tol)
+        cross = None if new is None else (kernel(new.X, seen(new.gates), *known),)
         found.append(compare(name, machine, cross))
     return {one.name: one for one in found}
 

@@ -22,7 +22,7 @@ from ...runs.reports.finding import Finding
 from ...runs.setup import Setup, data_record, training_settings
 from ...runs.stages import Found, Run, Stage, later
 from ...runs.user_data import load_chosen
-from ...training.settings import TrainingSettings
+from ...training.settings import Phases, TrainingSettings
 from .model import INTERPOLATES, SEPARATES
 
 NAME = LeastPotential.name
@@ -109,7 +109,8 @@ class DiagonalSetup(Setup):
     @cached_property
     def settings(self) -> TrainingSettings:
         """The settings of training, with rates by the curvature where none were chosen."""
-        options, schedule = self.options, None
+        options = self.options
+        schedule: Phases | None = None
         if not self.trains:
             schedule = ((1, 1.0),)
         elif not options.learning_rate:

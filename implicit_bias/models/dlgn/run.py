@@ -136,8 +136,9 @@ def _predict(setup: DLGNSetup, found: Found) -> Iterator[Finding]:
 
 
 def _of_limit(limit: Limit, setup: DLGNSetup) -> Finding:
-    bounds = isinstance(limit, PathLimit)
-    return bound_finding(limit) if bounds else solved(limit, setup.program_name)
+    if isinstance(limit, PathLimit):
+        return bound_finding(limit)
+    return solved(limit, setup.program_name)
 
 
 def _state(setup: DLGNSetup) -> Iterator[StatedProgram]:
