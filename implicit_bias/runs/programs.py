@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .model import Model
+from .reports.shown.text import WIDTH, wrapped
 
 if TYPE_CHECKING:
     import cvxpy
 
     from ..limits.program_text import ProgramText
 
-WIDTH = 100
 NONE = "no convex program is solved: the limit has the closed form above"
 
 
@@ -39,7 +38,7 @@ class StatedProgram:
         return {"name": self.name, "note": self.note} | self.text.to_dict()
 
     def __str__(self) -> str:
-        note = _wrapped(f"note        {self.note}", 12) if self.note else []
+        note = wrapped(f"note        {self.note}", WIDTH, " " * 12) if self.note else []
         return "\n".join([self.name, str(self.text), *note])
 
 
@@ -73,9 +72,9 @@ class RunPrograms:
     def __str__(self) -> str:
         """Format the programs in lines of at most 100 characters."""
         head = [
-            *_wrapped(f"model {self.model.name}: {self.model.theorem}", 2),
-            *_wrapped(f"program: {self.model.program}", 2),
-            *(_wrapped(f"data: {self.data}", 2) if self.data else []),
+            *wrapped(f"model {self.model.name}: {self.model.theorem}", WIDTH),
+            *wrapped(f"program: {self.model.program}", WIDTH),
+            *(wrapped(f"data: {self.data}", WIDTH) if self.data else []),
         ]
         below = [str(one) for one in self.programs] or [NONE]
         return "\n\n".join(["\n".join(head), *below])
@@ -86,9 +85,3 @@ def stated(name: str, problem: cvxpy.Problem, note: str = "") -> StatedProgram:
     from ..limits.program_text import describe_program
 
     return StatedProgram(name, describe_program(problem), note)
-
-
-def _wrapped(text: str, indent: int) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
-    )

@@ -76,18 +76,36 @@ def bound_evidence(bound: PathLimit, value: BoundedValue | None = None) -> Evide
     value : BoundedValue, optional
         Of one of them, whose local limit bounds the least value from above.
     """
-    least, upper = bound.dual_objective, bound.attained
+    upper = bound.attained
     if value is not None:
         known = value.value, value.local_value, bound.attained
         upper = min(one for one in known if not math.isnan(one))
-    reason = f"no network with these gates is below {least:.5g} (proved)"
-    if bound.is_tight():
-        reason += ", and one is known that attains it"
-    elif math.isfinite(upper):
-        reason += f": the best of all lies between {least:.5g} and {upper:.5g}"
-    return Evidence(
-        theory="bound", status=bound.status, beside={"lower_bound": least}, numbers=reason
-    )
+    attained = ", and one is known that attains it" if bound.is_tight() else ""
+    who = "network with these gates"
+    return least_evidence(who, bound.dual_objective, upper, attained, status=bound.status)
+
+
+def least_evidence(
+    who: str, least: float, best: float, attained: str = "", *, status: Status | None = None
+) -> Evidence:
+    """Return what is proved of all networks of a kind.
+
+    Parameters
+    ----------
+    who : str
+        Which networks, after "no".
+    least : float
+        A certified lower bound of their values.
+    best : float
+        The least value that one of them is known to have; infinite where none is known.
+    attained : str
+        What is said in place of it where one is known that attains the bound.
+    status : Status, optional
+    """
+    said = f"no {who} is below {least:.5g} (proved){attained}"
+    if not attained and math.isfinite(best):
+        said += f": the best of all lies between {least:.5g} and {best:.5g}"
+    return Evidence(theory="bound", status=status, beside={"lower_bound": least}, numbers=said)
 
 
 def local_evidence(value: BoundedValue, **further: Any) -> Evidence:
@@ -160,34 +178,18 @@ def comparison_finding(
     title : str
         Of that table.
     """
-    local, lasso = comparison.local, comparison.classifiers[program]
-    record = {} if local is None else {"local_limit": local.to_dict()}
-    record["comparison"] = comparison.to_dict()
-    certificates, objects = (
-        dict(found.views.certificates),
-        {**found.views.objects, "comparison": comparison},
-    )
-    if local is not None:
-        objects["local_limit"] = local
-        certificates[LOCAL] = {
-            "status": local.status.name, "seconds": local.seconds, "n_samples": len(local.active)
-        }  # fmt: skip
-    classifiers = comparison.classifiers
-    return found.but(
-        record={**found.views.record, **record},
+    local, classifiers = comparison.local, comparison.classifiers
+    lasso = classifiers[program]
+    beside = "classifiers beside the network (measured)"
+    rows = classifier_rows(classifiers, comparison.error_network)
+    found = found.also(
+        record={"comparison": comparison.to_dict()},
         tables=(
-            *found.views.tables,
             Table(title, ("", "value", "what it is"), (*comparison.rows(), *further)),
-            Table(
-                "classifiers beside the network (measured)",
-                ("", *classifiers),
-                tuple(classifier_rows(classifiers, comparison.error_network)),
-            ),
+            Table(beside, ("", *classifiers), tuple(rows)),
         ),
-        certificates=certificates,
-        objects=objects,
+        objects={"comparison": comparison},
         row={
-            **found.views.row,
             "margin_ratio": comparison.bound_ratio,
             "score_cosine": lasso.score_cosine,
             "agreement": lasso.agreement,
@@ -196,6 +198,18 @@ def comparison_finding(
             **local_columns(comparison),
         },
     )
+    if local is None:
+        return found
+    return found.also(
+        record={"local_limit": local.to_dict()},
+        certificates={LOCAL: certified(local)},
+        objects={"local_limit": local},
+    )
+
+
+def certified(local: LocalLimit) -> dict[str, Any]:
+    """Return the numbers of a local limit for the page."""
+    return {"status": local.status.name, "seconds": local.seconds, "n_samples": local.n_samples}
 
 
 def local_columns(one: BoundedValue) -> dict[str, Any]:
@@ -211,12 +225,7 @@ def local_columns(one: BoundedValue) -> dict[str, Any]:
         return {}
     found = {name: value for name, value in one.cells().items() if name.startswith("local_")}
     if isinstance(one, BoundedComparison) and LOCAL in one.classifiers:
-        own = one.classifiers[LOCAL]
-        found |= {
-            "local_score_cosine": own.score_cosine,
-            "local_agreement": own.agreement,
-            "local_error": own.error,
-        }
+        found |= {f"local_{name}": own for name, own in _labels(one.classifiers[LOCAL]).items()}
     return found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,17 +12,21 @@ from ...limits.limit import Limit
 from ...measures.comparison import Comparison, NetworkState
 from ...measures.labels import COLUMNS, MulticlassComparison
 from ...quantities.assumptions import Assumption
+from ...quantities.definition import Rule
 from ...quantities.formatting import number
 from ...quantities.premises import LOSS_TO_0, MARGINS, SEPARABLE
 from ...quantities.said import Side, Table
-from ...quantities.table import stacked
+from ...quantities.table import MEASURED, stacked
 from ..drawing.classes import class_row
-from .columns import over_classes
 from .finding import Finding
 from .findings import dual_condition, evidence, of_screen
 from .telling import Several
 from .trained import Trained
 from .verdict import Verdict, decide, nearest_first
+
+RULES: Mapping[Rule, Callable[[Sequence[Any]], Any]] = {
+    "least": min, "largest": max, "sum": sum,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,6 +35,19 @@ class OfClass(Trained):
 
     state: NetworkState
     comparison: Comparison
+
+    @property
+    def cells(self) -> dict[str, Any]:
+        """Columns of a run's row."""
+        return self.comparison.cells() | self.trajectory.cells()
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Entries of the run's record."""
+        return {
+            "network": self.state.to_dict() | self.trajectory.record(),
+            "comparison": self.comparison.to_dict(),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +92,8 @@ def class_finding(classes: Sequence[int], done: Progressed) -> Finding:
     return found.but(
         record={
             "one_vs_rest": [
-                {"class": label, "limit": limit.to_dict()} | _record(done.trained.get(label))
+                {"class": label, "limit": limit.to_dict()}
+                | (done.trained[label].record if label in done.trained else {})
                 for label, limit in done.limits.items()
             ],
             "worst_gap": max(limit.gap for limit in done.limits.values()),
@@ -90,13 +109,10 @@ def class_finding(classes: Sequence[int], done: Progressed) -> Finding:
 
 def class_columns(done: Progressed) -> dict[str, Any]:
     """Return the row of all classes: the worst over them, and the labels by the largest score."""
-    trained = done.trained.values()
-    cells = [limit.cells() for limit in done.limits.values()]
-    cells += [one.comparison.cells() | one.trajectory.cells() for one in trained]
-    found = {"n_classes": len(done.limits)} | over_classes(cells)
-    if done.labels is not None:
-        found |= done.labels.cells()
-    return found
+    limits = [limit.cells() for limit in done.limits.values()]
+    found = {"n_classes": len(done.limits)}
+    found |= over_classes([*limits, *(one.cells for one in done.trained.values())])
+    return found | ({} if done.labels is None else done.labels.cells())
 
 
 def _table(classes: Sequence[int], done: Progressed) -> Table:
@@ -111,7 +127,7 @@ def _table(classes: Sequence[int], done: Progressed) -> Table:
             "n_support": f"{int(limit.supported.sum())} of {len(limit.dual)}",
         }
     for label, one in done.trained.items():
-        known[str(label)] |= one.comparison.cells() | one.trajectory.cells()
+        known[str(label)] |= one.cells
     heads, rows = stacked(
         known, "status", "objective", "gap", "n_support", "margin_ratio", "zeta_cosine",
         "agreement", "error_limit", "error_network", "log_inverse_loss",
@@ -119,20 +135,10 @@ def _table(classes: Sequence[int], done: Progressed) -> Table:
     return Table("every class against the rest", ("class", *heads[1:]), tuple(rows))
 
 
-def _record(one: OfClass | None) -> dict[str, Any]:
-    if one is None:
-        return {}
-    return {
-        "network": one.state.to_dict() | one.trajectory.record(),
-        "comparison": one.comparison.to_dict(),
-    }
-
-
 def _sides(done: Progressed) -> tuple[Side, ...]:
     """Return the worst over all classes, of limits and of networks."""
     limits = of_screen(over_classes([one.cells() for one in done.limits.values()]))
-    cells = [one.comparison.cells() | one.trajectory.cells()
-             for one in done.trained.values()]  # fmt: skip
+    cells = [one.cells for one in done.trained.values()]
     labels = {} if done.labels is None else done.labels.cells()
     errors = {name: labels[name] for name in ("error_limit", "error_network") if name in labels}
     networks = of_screen(over_classes(cells) | labels) | errors
@@ -168,21 +174,41 @@ def _assumptions(done: Progressed) -> tuple[Assumption, ...]:
         else "every class can be separated from the rest in these gates (certified)",
         holds=False if inseparable else separable or None,
     )
-    return (found, *_of_training(done)) if done.trained else (found,)
-
-
-def _of_training(done: Progressed) -> tuple[Assumption, ...]:
-    """Return the assumptions about the networks, of which there is one at least."""
-    ends = [one.trajectory for one in done.trained.values()]
-    least = min(-float(one.log_loss[-1]) for one in ends)
+    if not done.trained:
+        return (found,)
+    worst = over_classes([one.cells for one in done.trained.values()])
+    least = worst["log_inverse_loss"]
     holds = {one.comparison.dual_condition for one in done.trained.values()}
     return (
+        found,
         LOSS_TO_0.found(
             said=f"the losses tend to 0: log(1/loss) is at least {least:.3g} at the end"
         ),
-        MARGINS.found(smallest=min(float(one.smallest_margin[-1]) for one in ends)),
+        MARGINS.found(smallest=worst["smallest_margin"]),
         dual_condition(
             False if False in holds else None if None in holds else True,
-            max(one.comparison.largest_dual_norm for one in done.trained.values()),
+            worst["largest_dual_norm"],
         ),
     )
+
+
+def over_classes(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the cells of several classes in one row, by the rules of their quantities.
+
+    Parameters
+    ----------
+    cells : sequence of mappings
+        Columns of limits, trajectories and comparisons, one mapping each.
+
+    Returns
+    -------
+    dict of str to value
+        Of quantities with a rule alone; NaN where one of the values is NaN.
+    """
+    found = {}
+    for one in MEASURED:
+        values = [own[one.name] for own in cells if one.name in own]
+        if one.over_classes is not None and values:
+            unknown = any(math.isnan(value) for value in values)
+            found[one.name] = math.nan if unknown else RULES[one.over_classes](values)
+    return found

@@ -54,15 +54,20 @@ class Contents:
         """All that is said of each finding."""
         return tuple(one.views for one in self.findings)
 
+    @cached_property
+    def whole(self) -> Views:
+        """All that is said of all findings; of entries of one name the last stands."""
+        return sum(self.views, start=Views())
+
     @property
     def finished(self) -> bool:
         """False if training was interrupted; everything else is of what was finished."""
-        return not self.interrupted and all(one.finished for one in self.views)
+        return not self.interrupted and self.whole.finished
 
     @property
     def status(self) -> Status | None:
         """The worst status of the limits; None if an interrupt came before the first of them."""
-        statuses = self._statuses()
+        statuses = self.whole.statuses
         return worst_status(statuses.values()) if statuses else None
 
     @property
@@ -80,7 +85,7 @@ class Contents:
     @property
     def concerns(self) -> str:
         """The limits that the status is of, where it is no good news and there are several."""
-        statuses, worst = self._statuses(), self.status
+        statuses, worst = self.whole.statuses, self.status
         if worst is None or worst.name == "SOLVED" or len(statuses) == 1:
             return ""
         return ", ".join(name for name, status in statuses.items() if status is worst)
@@ -96,8 +101,7 @@ class Contents:
 
         One on the prediction where no network was compared with it.
         """
-        found = [verdict for one in self.views for verdict in one.verdicts]
-        return nearest_first(found) or (decide(self._alone()),)
+        return nearest_first(self.whole.verdicts) or (decide(self._alone()),)
 
     @property
     def verdict(self) -> Verdict:
@@ -110,7 +114,7 @@ class Contents:
 
         What findings say of one, by its name, stands in place of what the heading says.
         """
-        found = [one for views in self.views for one in views.assumptions]
+        found = self.whole.assumptions
         declared = {one.name for one in self.heading.assumptions}
         told = [
             [one for one in found if one.name == known.name] or [known]
@@ -122,22 +126,22 @@ class Contents:
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables of all findings, in their order."""
-        return tuple(table for one in self.views for table in one.tables)
+        return self.whole.tables
 
     @property
     def files(self) -> dict[str, Writer]:
         """Writers of the saved files, `results.json` aside, by name."""
-        return {name: write for one in self.views for name, write in one.files.items()}
+        return dict(self.whole.files)
 
     @property
     def certificates(self) -> dict[str, Mapping[str, Any]]:
         """The proved numbers of each limit, by its name."""
-        return {name: proof for one in self.views for name, proof in one.certificates.items()}
+        return dict(self.whole.certificates)
 
     @property
     def objects(self) -> dict[str, Any]:
         """Limits, networks, trajectories, comparisons: the things themselves, by name."""
-        return {name: thing for one in self.views for name, thing in one.objects.items()}
+        return dict(self.whole.objects)
 
     @property
     def by_trainer(self) -> dict[str, Self]:
@@ -155,11 +159,8 @@ class Contents:
     @property
     def results(self) -> dict[str, Any]:
         """The record of the run: plain Python values, floats may be infinite or NaN."""
-        found: dict[str, Any] = dict(self.heading.record)
-        for one in self.views:
-            # Two findings may speak of one thing: their entries are joined.
-            found = joined(found, one.record)
-        return found | {
+        # Two findings may speak of one thing: their entries are joined.
+        return joined(self.heading.record, self.whole.record) | {
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "assumptions": [asdict(assumption) for assumption in self.assumptions],
             "finished": self.finished,
@@ -172,7 +173,7 @@ class Contents:
         # Panels in a row of rows share as few of them as hold them; whole rows stay as they are.
         rows: list[Row] = []
         single: list[Panel] = []
-        for panel in each_panel(panel for one in self.views for panel in one.panels):
+        for panel in each_panel(self.whole.panels):
             if isinstance(panel, Row):
                 rows += [*panel_rows(single), panel]
                 single = []
@@ -190,12 +191,10 @@ class Contents:
         """
         from .row import heading_columns, make_row  # whose columns are the options of all models
 
-        found = heading_columns(self.heading.record)
-        for one in self.views:
-            found |= one.row
         *_, last = self.by_trainer.values() or [self]
         return make_row(
-            found
+            heading_columns(self.heading.record)
+            | dict(self.whole.row)
             | {
                 "status": None if self.status is None else self.status.name,
                 "verdict": last.verdict.word,
@@ -216,7 +215,7 @@ class Contents:
 
     def _alone(self) -> Evidence:
         """Return the evidence on a prediction that no network was compared with."""
-        row = {name: value for one in self.views for name, value in one.row.items()}
+        row = self.whole.row
         known = {name: row[name] for name in PROVED if row.get(name) is not None}
         if self.status is None:
             return Evidence(status=Status.FAILED, reason="there is no prediction yet")
@@ -242,9 +241,6 @@ class Contents:
             own = tuple(one for one in own if one.key != DIVERGED)
             return replace(self, findings=own, interrupted=False, failure=None)
         return replace(self, findings=own)
-
-    def _statuses(self) -> dict[str, Status]:
-        return {name: status for one in self.views for name, status in one.statuses.items()}
 
 
 def _finite(value: Any) -> Any:

@@ -62,6 +62,10 @@ class Finding(Shown):
         """Return the same with other views: what is given takes the place of what there was."""
         return Finding(self.key, further=replace(self.views, **views), parts=self.parts)
 
+    def also(self, **views: Any) -> Finding:
+        """Return the same of which more is said: of entries of one name what is given stands."""
+        return replace(self, further=self.further + Views(**views))
+
     @cached_property
     def views(self) -> Views:
         """All that is said of it, first of its things and then of the step."""

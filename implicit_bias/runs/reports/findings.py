@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 TOGETHER = "prediction and training"
 """Title of the table with a limit and a network side by side."""
-# By how much log(loss) rises in a run that diverged.
-RISE = math.log(10.0)
 # Lines of the first screen, as far as columns differ in them and there is room.
 SCREEN = (
     "status", "objective", "lower_bound", "gap", "margin_ratio", "zeta_cosine", "agreement",
@@ -37,7 +34,6 @@ SCREEN = (
 )  # fmt: skip
 # Of weights of 0, whose margins over k other classes are 0.
 LOG_LOSS_AT_0 = {"logistic": lambda k: math.log(math.log1p(k)), "exponential": math.log}
-BOUNDS = ("objective", "lower_bound", "gap")
 
 
 def usable(limit: MarginLimit) -> bool:
@@ -80,36 +76,33 @@ def compared(
     at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
     # That of the function, whose accuracy stands beside it: programs may have margins of their own.
     margin = float(sample_margins(samples[0].y, scores[0]).min())
-    record = limit.to_dict()
     sides = _both(limit, margin, (at_train, at_val), state, trajectory, comparison)
-    return Finding.said(
-        "limit",
+    units = ["n_live"] if limit.n_units > 1 else []
+    rows = (
+        *columns(sides, "status", "objective", "lower_bound", "gap", "smallest_margin"),
+        *columns(sides, "network_norm", *units, "n_support", "train_accuracy", "val_accuracy"),
+        ("iterations | steps", str(limit.iterations), str(int(trajectory.step[-1]))),
+        *columns(sides, "final_loss", "log_inverse_loss", "limit_seconds"),
+    )
+    # The other table has both accuracies.
+    shown = (one for one in comparison.shown() if one not in ("error_limit", "error_network"))
+    measures = tuple(comparison.lines(*shown))
+    found = Finding("limit", {"limit": limit, "comparison": comparison}, name, assumptions)
+    return found.also(
         record={
-            "limit": record | {"train_accuracy": at_train, "val_accuracy": at_val},
+            "limit": {"train_accuracy": at_train, "val_accuracy": at_val},
             "network": state.to_dict() | trajectory.record(),
-            "comparison": comparison.to_dict(),
         },
+        row=state.cells() | comparison.cells() | {"train_error_limit": 1 - at_train},
+    ).but(
         tables=(
-            Table(
-                TOGETHER,
-                ("", name, "trained network"),
-                _rows(sides, limit, trajectory),
-                of_network=True,
-            ),
-            Table("comparison", ("", "value"), _measures(comparison), of_network=True),
+            Table(TOGETHER, ("", name, "trained network"), rows, of_network=True),
+            Table("comparison", ("", "value"), measures, of_network=True),
         ),
-        assumptions=assumptions,
         sides=(
             Side(name, of_screen(sides[0]), predicted=True),
             Side("network", of_screen(comparison.cells() | sides[1])),
         ),
-        objects={"limit": limit, "comparison": comparison},
-        row={"limit": name}
-        | limit.cells()
-        | state.cells()
-        | comparison.cells()
-        | {"train_error_limit": 1 - at_train},
-        **_of_limit(limit, name, record),
     )
 
 
@@ -128,6 +121,7 @@ def evidence(
     """
     given, remark = further.pop("reason", ""), further.pop("remark", "")
     reason = unseparated(trajectory) or given or comparison.held_back_by
+    ended = "" if trajectory.finished else f"interrupted after {int(trajectory.step[-1])} steps"
     return Evidence(
         status=limit.status,
         near={"margin_ratio": comparison.margin_ratio},
@@ -135,7 +129,7 @@ def evidence(
         smallest_margin=float(trajectory.smallest_margin[-1]),
         diverged=divergence(trajectory),
         reason=reason,
-        remark=_interrupted(trajectory) or remark,
+        remark=ended or remark,
         **further,
     )
 
@@ -194,19 +188,6 @@ def gating_file(gating: Any) -> Finding:
     return Finding.said("gating", files={"gating.safetensors": gating.save} if savable else {})
 
 
-def _interrupted(trajectory: Trajectory) -> str:
-    return "" if trajectory.finished else f"interrupted after {int(trajectory.step[-1])} steps"
-
-
-def _of_limit(limit: MarginLimit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of every finding about one limit."""
-    return {
-        "statuses": {name: limit.status},
-        "certificates": {name: record},
-        "files": {"limit.safetensors": limit.save},
-    }
-
-
 def _both(
     limit: MarginLimit,
     margin: float,
@@ -216,7 +197,6 @@ def _both(
     comparison: Comparison,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is known of the limit and of the network, by the names of quantities."""
-    n_samples, n_units = len(limit.dual), len(limit.unit_norms)
     log_loss = float(trajectory.log_loss[-1])
     norm_per_margin: float | str = "not separating yet"
     if state.smallest_margin > 0:
@@ -226,8 +206,8 @@ def _both(
         "status": limit.status.name,
         "smallest_margin": margin,
         "network_norm": float(limit.unit_norms.sum()),
-        "n_live": f"{int(limit.live.sum())} of {n_units}",
-        "n_support": f"{int(limit.supported.sum())} of {n_samples}",
+        "n_live": f"{limit.n_live} of {limit.n_units}",
+        "n_support": f"{int(limit.supported.sum())} of {limit.n_samples}",
         "train_accuracy": accuracies[0],
         "val_accuracy": accuracies[1],
         "final_loss": "0 (in the limit)",
@@ -239,25 +219,12 @@ def _both(
         "objective": norm_per_margin,
         "network_norm": comparison.network_norm,
         "n_live": f"{state.live} of {state.n_units}" if state.n_units else None,
-        "n_support": f"{state.support} of {n_samples}" if state.support >= 0 else None,
+        "n_support": f"{state.support} of {limit.n_samples}" if state.support >= 0 else None,
         "final_loss": loss_in_words(log_loss),
         "log_inverse_loss": -log_loss,
         "limit_seconds": float(trajectory.seconds[-1]),
     }
     return predicted, trained
-
-
-def _rows(
-    sides: Sequence[Mapping[str, Any]], limit: MarginLimit, trajectory: Trajectory
-) -> tuple[tuple[str, ...], ...]:
-    both, n_units = partial(columns, sides), len(limit.unit_norms)
-    return (
-        *both("status", *BOUNDS, "smallest_margin", "network_norm"),
-        *both(*(["n_live"] if n_units > 1 else [])),
-        *both("n_support", "train_accuracy", "val_accuracy"),
-        ("iterations | steps", str(limit.iterations), str(int(trajectory.step[-1]))),
-        *both("final_loss", "log_inverse_loss", "limit_seconds"),
-    )
 
 
 def of_screen(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,9 +234,3 @@ def of_screen(values: Mapping[str, Any]) -> dict[str, Any]:
     if known.get("status") == "finished":
         del known["status"]
     return known
-
-
-def _measures(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
-    """Return the rows of their differences but errors: the other table has both accuracies."""
-    names = [name for name in comparison.shown() if name not in ("error_limit", "error_network")]
-    return tuple(comparison.lines(*names))

@@ -55,6 +55,7 @@ def _of_quantity(quantity: Quantity) -> Column:
     return Column(quantity.name, quantity.type, doc)
 
 
+PACKAGES = ("numpy", "scipy", "torch", "cvxpy")
 OPTIONS: tuple[Column, ...] = tuple(
     _of_option(name, taken)
     for name, taken in options_of_models().items()
@@ -81,13 +82,9 @@ COLUMNS: tuple[Column, ...] = (
     *map(_of_quantity, MEASURED),
     Column("version", "string", "Of implicit-bias."),
     Column("python_version", "string", "Of Python."),
-    Column("numpy_version", "string", "Of the package."),
-    Column("scipy_version", "string", "Of the package."),
-    Column("torch_version", "string", "Of the package."),
-    Column("cvxpy_version", "string", "Of the package."),
+    *(Column(f"{name}_version", "string", "Of the package.") for name in PACKAGES),
 )
 NAMES = frozenset(column.name for column in COLUMNS)
-PACKAGES = ("numpy", "scipy", "torch", "cvxpy")
 
 
 def heading_columns(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,29 +24,27 @@ def side_by_side(parts: Mapping[str, Finding]) -> Finding:
     if len(parts) == 1:
         return next(iter(parts.values()))
     each = {trainer: one.views for trainer, one in parts.items()}
-    findings, key = list(each.values()), next(iter(parts.values())).key
-    last = findings[-1]
-    views = Views(
-        record={
-            **{name: entry for name, entry in last.record.items() if name != ASKED},
-            "networks": {trainer: dict(one.record) for trainer, one in each.items()},
-        },
-        tables=_tables({trainer: one.tables for trainer, one in each.items()}),
-        files={name: write for one in findings for name, write in one.files.items()},
-        panels=tuple(panel for one in findings for panel in one.panels),
-        assumptions=_assumptions({trainer: one.assumptions for trainer, one in each.items()}),
-        statuses=last.statuses,
-        certificates=last.certificates,
-        objects=last.objects,
-        row=last.row,
-        finished=all(one.finished for one in findings),
-        shortfall=next(
-            (f"{name}: {one.shortfall}" for name, one in each.items() if one.shortfall), ""
+    whole, last = sum(each.values(), start=Views()), list(parts.values())[-1]
+    return replace(
+        last.but(
+            record={
+                **{name: entry for name, entry in last.views.record.items() if name != ASKED},
+                "networks": {trainer: dict(one.record) for trainer, one in each.items()},
+            },
+            tables=_tables({trainer: one.tables for trainer, one in each.items()}),
+            files=whole.files,
+            panels=whole.panels,
+            assumptions=_assumptions({trainer: one.assumptions for trainer, one in each.items()}),
+            finished=whole.finished,
+            shortfall=next(
+                (f"{name}: {one.shortfall}" for name, one in each.items() if one.shortfall), ""
+            ),
+            verdicts=whole.verdicts,
+            sides=_sides(each),
         ),
-        verdicts=tuple(verdict for one in findings for verdict in one.verdicts),
-        sides=_sides(each),
+        key=next(iter(parts.values())).key,
+        parts=dict(parts),
     )
-    return Finding(key, further=views, parts=dict(parts))
 
 
 def _sides(parts: Mapping[str, Views]) -> tuple[Side, ...]:

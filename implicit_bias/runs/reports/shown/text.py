@@ -21,11 +21,11 @@ def render_text(report: Contents, width: int = WIDTH) -> str:
     Long text is wrapped, in paragraphs and in the cells of tables.
     """
     heading = report.heading
-    verdicts = [line for one in report.verdicts for line in _wrapped(str(one), width)]
+    verdicts = [line for one in report.verdicts for line in wrapped(str(one), width)]
     head = [
-        *_wrapped(f"model {heading.model}: {heading.theorem}", width),
-        *_wrapped(f"data: {heading.setup}", width),
-        *(line for one in report.assumptions for line in _wrapped(f"  - {one}", width, "    ")),
+        *wrapped(f"model {heading.model}: {heading.theorem}", width),
+        *wrapped(f"data: {heading.setup}", width),
+        *(line for one in report.assumptions for line in wrapped(f"  - {one}", width, "    ")),
     ]
     return harmless(
         "\n\n".join(
@@ -38,7 +38,8 @@ def render_text(report: Contents, width: int = WIDTH) -> str:
     )
 
 
-def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
+def wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
+    """Return the lines of a paragraph, no word broken, all but the first indented."""
     return textwrap.wrap(
         text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
