@@ -61,38 +61,17 @@ class RunFolder:
             If another process writes there, if it holds what the run would replace and `overwrite`
             was not asked for, or nothing to resume.
         """
-        if self.path is None:
+        path = self.path
+        if path is None:
             yield
             return
-        if self.resume and not self.path.exists():
-            raise ValueError(self._nothing())
-        self.path.mkdir(parents=True, exist_ok=True)
-        with self._held():
-            clear_unfinished(self.path)
-            self._check(model)
+        if self.resume and not path.exists():
+            raise ValueError(_nothing(path))
+        path.mkdir(parents=True, exist_ok=True)
+        with _held(path):
+            clear_unfinished(path)
+            self._check(path, model)
             yield
-
-    @contextlib.contextmanager
-    def _held(self) -> Iterator[None]:
-        """Hold the lock of the folder, against all other processes."""
-        from filelock import FileLock, Timeout
-
-        assert self.path is not None
-        lock = FileLock(self.path / LOCK)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout as error:
-            raise ValueError(
-                f"another run is writing into {str(self.path)!r} now: name another folder, or "
-                "wait for it to end"
-            ) from error
-        try:
-            yield
-        finally:
-            # Away before it is released: whoever waits for it has given up at once.
-            with contextlib.suppress(OSError):
-                (self.path / LOCK).unlink()
-            lock.release()
 
     def begin(self, model: str) -> None:
         """Note that a run begins, now that nothing can keep it from it.
@@ -102,103 +81,125 @@ class RunFolder:
         """
         if self.path is None or self.resume:  # one that goes on may still turn out to be another
             return
-        older = self._files(self._index())
-        for path in (*(self.path / name for name in older), *self._states()):
+        older = _files(_index(self.path))
+        for path in (*(self.path / name for name in older), *_states(self.path)):
             path.unlink(missing_ok=True)
         try:
-            self._note({"model": model, "finished": False, "files": older})
+            _note(self.path, {"model": model, "finished": False, "files": older})
         except OSError as error:
             log.warning("the run begins, but nothing may be kept of it: %s", error)
 
     def finish(self, model: str, files: list[str], *, finished: bool) -> None:
         """Note the files that the run has written; `finished` is False if it can go on."""
         if self.path is not None:
-            self._note({"model": model, "finished": finished, "files": files})
+            _note(self.path, {"model": model, "finished": finished, "files": files})
 
-    def _index(self) -> Mapping[str, Any]:
-        """Return what the folder says of its run; nothing where that is missing or damaged."""
-        try:
-            return self._noted()
-        except ValueError:
-            return {}
-
-    def _noted(self) -> Mapping[str, Any]:
-        """Return what the folder says of its run; ValueError where it cannot be read."""
-        assert self.path is not None
-        try:
-            index = from_json((self.path / INDEX).read_bytes())
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise ValueError(error) from error
-        if not isinstance(index, dict) or "model" not in index:
-            raise ValueError("it names no model")
-        return index
-
-    def _files(self, index: Mapping[str, Any]) -> list[str]:
-        """Return the files that a run says it has written, those of names that it may give."""
-        listed = index.get("files")
-        return [name for name in listed if _written(name)] if isinstance(listed, list) else []
-
-    def _states(self) -> list[Path]:
-        """Return the files of unfinished runs, not those of a user that are named alike."""
-        assert self.path is not None
-        return [path for path in self.path.glob(STATES) if _is_state(path)]
-
-    def _check(self, model: str) -> None:
+    def _check(self, path: Path, model: str) -> None:
         """Refuse a folder with what the run would replace, or with nothing to go on from."""
-        assert self.path is not None
-        for path in self.path.iterdir():
-            if (_written(path.name) or path.name == INDEX) and not _plain(path):
-                raise ValueError(f"cannot write {str(path)!r}: it is no plain file, but a link or "
+        for one in path.iterdir():
+            if (_written(one.name) or one.name == INDEX) and not _plain(one):
+                raise ValueError(f"cannot write {str(one)!r}: it is no plain file, but a link or "
                                  "a folder: remove it, or name another folder")  # fmt: skip
         if self.resume:
-            self._check_resumed(model)
+            _check_resumed(path, model)
         elif not self.overwrite:
-            self._check_free(model)
+            _check_free(path, model)
 
-    def _check_resumed(self, model: str) -> None:
-        assert self.path is not None
-        if not any(self.path.glob(STATES)):
-            raise ValueError(self._nothing())
-        # Where its index is damaged, the file of the run itself says whether it is this one.
-        before = self._index().get("model", model)
-        if before != model:
-            raise ValueError(
-                f"{str(self.path)!r} holds a run of the model {before}, not of {model}: resume "
-                "that one, or name another folder"
-            )
 
-    def _check_free(self, model: str) -> None:
-        assert self.path is not None
-        where, left = repr(str(self.path)), self._states()
-        again = f"name another folder, or begin anew over it by {OVERWRITE}"
-        go_on = f"go on with it by `--resume`, {again}" if left else again
-        try:
-            index = self._noted()
-        except ValueError as error:
-            raise ValueError(f"{str(self.path / INDEX)!r} cannot be read ({error}): {go_on}") from (
-                error
-            )
-        if left and not index.get("finished"):
-            of = f"of the model {index['model']}" if index else f"without its {INDEX}"
-            raise ValueError(f"{where} holds an unfinished run {of}: {go_on}")
-        if index and index["model"] != model:
-            raise ValueError(f"{where} holds a run of the model {index['model']}: {again}")
-        known = {*self._files(index), *(path.name for path in left)}
-        others = {path.name for path in self.path.iterdir() if _written(path.name)} - known
-        if others:
-            raise ValueError(
-                f"{where} holds files that no run has noted there and this one may replace "
-                f"({', '.join(sorted(others))}): {again}"
-            )
+@contextlib.contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Hold the lock of the folder, against all other processes."""
+    from filelock import FileLock, Timeout
 
-    def _nothing(self) -> str:
-        return f"there is no run to resume in {str(self.path)!r}: leave `--resume` out to begin one"
+    lock = FileLock(path / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise ValueError(
+            f"another run is writing into {str(path)!r} now: name another folder, or "
+            "wait for it to end"
+        ) from error
+    try:
+        yield
+    finally:
+        # Away before it is released: whoever waits for it has given up at once.
+        with contextlib.suppress(OSError):
+            (path / LOCK).unlink()
+        lock.release()
 
-    def _note(self, index: Mapping[str, Any]) -> None:
-        assert self.path is not None
-        write_atomically(self.path / INDEX, (json.dumps(index) + "\n").encode())
+
+def _index(path: Path) -> Mapping[str, Any]:
+    """Return what the folder says of its run; nothing where that is missing or damaged."""
+    try:
+        return _noted(path)
+    except ValueError:
+        return {}
+
+
+def _noted(path: Path) -> Mapping[str, Any]:
+    """Return what the folder says of its run; ValueError where it cannot be read."""
+    try:
+        index = from_json((path / INDEX).read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ValueError(error) from error
+    if not isinstance(index, dict) or "model" not in index:
+        raise ValueError("it names no model")
+    return index
+
+
+def _files(index: Mapping[str, Any]) -> list[str]:
+    """Return the files that a run says it has written, those of names that it may give."""
+    listed = index.get("files")
+    return [name for name in listed if _written(name)] if isinstance(listed, list) else []
+
+
+def _states(path: Path) -> list[Path]:
+    """Return the files of unfinished runs, not those of a user that are named alike."""
+    return [one for one in path.glob(STATES) if _is_state(one)]
+
+
+def _check_resumed(path: Path, model: str) -> None:
+    if not any(path.glob(STATES)):
+        raise ValueError(_nothing(path))
+    # Where its index is damaged, the file of the run itself says whether it is this one.
+    before = _index(path).get("model", model)
+    if before != model:
+        raise ValueError(
+            f"{str(path)!r} holds a run of the model {before}, not of {model}: resume "
+            "that one, or name another folder"
+        )
+
+
+def _check_free(path: Path, model: str) -> None:
+    where, left = repr(str(path)), _states(path)
+    again = f"name another folder, or begin anew over it by {OVERWRITE}"
+    go_on = f"go on with it by `--resume`, {again}" if left else again
+    try:
+        index = _noted(path)
+    except ValueError as error:
+        raise ValueError(f"{str(path / INDEX)!r} cannot be read ({error}): {go_on}") from (error)
+    if left and not index.get("finished"):
+        of = f"of the model {index['model']}" if index else f"without its {INDEX}"
+        raise ValueError(f"{where} holds an unfinished run {of}: {go_on}")
+    if index and index["model"] != model:
+        raise ValueError(f"{where} holds a run of the model {index['model']}: {again}")
+    known = {*_files(index), *(one.name for one in left)}
+    others = {one.name for one in path.iterdir() if _written(one.name)} - known
+    if others:
+        raise ValueError(
+            f"{where} holds files that no run has noted there and this one may replace "
+            f"({', '.join(sorted(others))}): {again}"
+        )
+
+
+def _nothing(path: Path) -> str:
+    return f"there is no run to resume in {str(path)!r}: leave `--resume` out to begin one"
+
+
+def _note(path: Path, index: Mapping[str, Any]) -> None:
+    write_atomically(path / INDEX, (json.dumps(index) + "\n").encode())
 
 
 def _written(name: object) -> bool:

@@ -58,7 +58,7 @@ def progress_of(wanted: bool | ProgressCallback | Progress) -> Iterator[Progress
         with bar() as progress:
             yield progress
     elif callable(wanted):
-        yield _Calls(wanted).progress()
+        yield _calls(wanted)
     elif wanted is False:
         yield Progress()
     else:
@@ -83,23 +83,17 @@ def bar() -> Iterator[Progress]:
         )
 
 
-class _Calls:
-    """Calls of a user's function, which gets the stage each time."""
+def _calls(function: ProgressCallback) -> Progress:
+    """Return progress as calls of a user's function, which gets the stage each time."""
+    current = ""
 
-    def __init__(self, function: ProgressCallback) -> None:
-        self._function = function
-        self._stage = ""
+    def begin(text: str) -> None:
+        """Begin a stage."""
+        nonlocal current
+        current = text
+        function(text, 0, 0)
 
-    def progress(self) -> Progress:
-        """Return the callbacks that call the function."""
-        return Progress(stage=self._begin, advance=self._advance)
-
-    def _begin(self, text: str) -> None:
-        self._stage = text
-        self._function(text, 0, 0)
-
-    def _advance(self, done: int, of: int) -> None:
-        self._function(self._stage, done, of)
+    return Progress(stage=begin, advance=lambda done, of: function(current, done, of))
 
 
 class Lines:

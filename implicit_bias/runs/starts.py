@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..measures.equivalence.groups import NetworkGroups, group_networks
 from ..measures.equivalence.weights import ReLUWeights
-from ..quantities.formatting import DASH, number
+from ..quantities.formatting import number
 from ..quantities.said import Table, Writer
-from ..training.trajectory import Trajectory
 from ..training.trajectory_recorder import Observer
 from .fit import STATE, fit
 from .reports.finding import Finding
-from .reports.saved.writers import write_frame, write_weights
+from .reports.telling import Several, told
+from .reports.trained import Trained
 from .setup import SampleSetup
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SAME_LIMIT = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class Start(Trained):
     """One network and how it was trained.
 
     Attributes
@@ -37,14 +37,7 @@ class Start:
         The local limit that it is heading to, where that was computed.
     """
 
-    network: torch.nn.Module
-    trajectory: Trajectory
     limit: ReLUWeights | None = None
-
-    @property
-    def separates(self) -> bool:
-        """True if it separates its training data."""
-        return bool(self.trajectory.smallest_margin[-1] > 0)
 
 
 def train_starts(
@@ -94,16 +87,10 @@ def train_starts(
             return
 
 
-def start_files(starts: Sequence[Start]) -> dict[str, Writer]:
+def start_files(starts: Sequence[Start]) -> Mapping[str, Writer]:
     """Return writers of weights and trajectories of all networks but the first, the run's own."""
-    return {
-        name: writer
-        for index, one in enumerate(starts[1:], start=2)
-        for name, writer in (
-            (f"network-{index}.safetensors", write_weights(one.network)),
-            (f"trajectory-{index}.parquet", write_frame(one.trajectory)),
-        )
-    }
+    others = Several(dict(enumerate(starts[1:], start=2)))
+    return told("network", others).files
 
 
 def starts_finding(starts: Sequence[Start], far: Mapping[str, Sequence[float]]) -> Finding:
@@ -117,55 +104,40 @@ def starts_finding(starts: Sequence[Start], far: Mapping[str, Sequence[float]]) 
         Further columns of the table, distances.
     """
     groups = group_networks([one.network for one in starts], tol=SAME)
-    limits = _limits(starts)
-    spread, labels = groups.spread(), _numbered(groups)
-    where = [None] * len(starts) if limits is None else _numbered(limits)
-    rows = tuple(
-        (
-            str(index + 1),
-            "yes" if one.separates else "NO",
-            number(-float(one.trajectory.log_loss[-1])),
-            labels[index],
-            number(float(groups.distances[0, index]), ".3g"),
-            *(number(column[index], ".3g") for column in far.values()),
-            *([] if limits is None else [where[index] or DASH]),
-        )
-        for index, one in enumerate(starts)
-    )
+    paths = [one.trajectory for one in starts]
+    known = [one.limit for one in starts if one.limit is not None]
+    # None unless each start has a limit.
+    limits = group_networks(known, tol=SAME_LIMIT) if len(known) == len(starts) else None
+    columns: dict[str, Sequence[str]] = {
+        "start": [str(index + 1) for index in range(len(starts))],
+        "separates": ["yes" if one.separates else "NO" for one in starts],
+        "log(1/loss)": [number(-float(path.log_loss[-1])) for path in paths],
+        "network": _numbered(groups),
+    }
+    for name, column in {"off the first": groups.distances[0], **far}.items():
+        columns[name] = [number(float(value), ".3g") for value in column]
+    if limits is not None:
+        columns["its limit"] = _numbered(limits)
+    spread = groups.spread()
     apart = f"{spread[0]:.2g} within a group, {number(spread[1], '.2g')} between"
     title = f"which network is reached: {groups.n_groups} from {len(starts)} starts ({apart})"
-    columns = ("start", "separates", "log(1/loss)", "network", "off the first", *far)
+    record = {
+        "networks": groups.to_dict(),
+        "limits": None if limits is None else limits.to_dict(),
+        "far": {name: [float(value) for value in column] for name, column in far.items()},
+        "runs": [path.record() for path in paths],
+    }
     return Finding.said(
         "starts",
-        record={"starts": _record(starts, groups, limits, far)},
-        tables=(Table(title, columns + (() if limits is None else ("its limit",)), rows),),
+        record={"starts": record},
+        tables=(Table(title, tuple(columns), tuple(zip(*columns.values(), strict=True))),),
         files=start_files(starts),
         objects={"networks": [one.network for one in starts], "network_groups": groups},
         row={"n_networks": groups.n_groups}
         | ({} if limits is None else {"n_limits": limits.n_groups}),
-        finished=all(one.trajectory.finished for one in starts),
+        finished=all(path.finished for path in paths),
     )
-
-
-def _limits(starts: Sequence[Start]) -> NetworkGroups | None:
-    """Group the limits; None unless each start has one."""
-    known = [one.limit for one in starts if one.limit is not None]
-    return group_networks(known, tol=SAME_LIMIT) if len(known) == len(starts) else None
 
 
 def _numbered(groups: NetworkGroups) -> list[str]:
     return [f"#{label + 1}" for label in groups.labels]
-
-
-def _record(
-    starts: Sequence[Start],
-    groups: NetworkGroups,
-    limits: NetworkGroups | None,
-    far: Mapping[str, Sequence[float]],
-) -> dict[str, Any]:
-    return {
-        "networks": groups.to_dict(),
-        "limits": None if limits is None else limits.to_dict(),
-        "far": {name: [float(value) for value in column] for name, column in far.items()},
-        "runs": [one.trajectory.record() for one in starts],
-    }

@@ -115,7 +115,7 @@ def load_chosen(options: Any) -> Dataset | ClassDataset:
     return load(options.data, **choices, random_state=Seeds.from_seed(options.seed).data)
 
 
-def gates_of(gating: Any, X: Any) -> NDArray[Any] | None:
+def gates_of(gating: Any, X: Any) -> Any:
     """Return the gates of inputs (n, D), (n, H); None without a gating.
 
     They are whole numbers; of leaky units their slope or 1, in float64.
@@ -125,10 +125,8 @@ def gates_of(gating: Any, X: Any) -> NDArray[Any] | None:
     ValueError
         If the fitted gating returns anything else.
     """
-    return None if gating is None else _checked_gates(gating, X)
-
-
-def _checked_gates(gating: Any, X: Any) -> NDArray[Any]:
+    if gating is None:
+        return None
     try:
         gates = np.asarray(to_numpy(gating.transform(X)))
     except (TypeError, ValueError) as error:
@@ -234,9 +232,9 @@ def _several(options: Any) -> bool:
 
 
 def _pair(provided: Mapping[str, Any], X: str, y: str) -> tuple[Any, Any]:
-    missing = [name for name in (X, y) if name not in provided]
-    if missing:
-        raise ValueError(f"`{missing[0]}` is missing: give `{X}` (n, D) and `{y}` (n,) together")
+    for name in (X, y):
+        if name not in provided:
+            raise ValueError(f"`{name}` is missing: give `{X}` (n, D) and `{y}` (n,) together")
     return on_host(X, provided[X]), on_host(y, provided[y])
 
 
@@ -252,7 +250,7 @@ def _with_gating(given: UserData, model: Model, options: Any, gating: Any) -> Us
     """Add the gating, fitted on the training inputs and tried on both parts."""
     dataset = given.dataset or load_chosen(options)
     fitted = _fitted(gating, dataset.X_train)
-    gates = _checked_gates(fitted, dataset.X_train), _checked_gates(fitted, dataset.X_val)
+    gates = gates_of(fitted, dataset.X_train), gates_of(fitted, dataset.X_val)
     widths = [part.shape[1] for part in gates]
     if widths[0] != widths[1]:
         raise ValueError(

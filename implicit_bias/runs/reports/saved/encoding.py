@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from enum import Enum
 from functools import partial
 from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,6 @@ from ...._support.saved import filled, text_array
 if TYPE_CHECKING:
     from torch.nn import Module
 
-    from ....gates.gating import Gating
 
 # The key of a mapping that stands for something else, with what that is.
 TAG = "#"
@@ -87,7 +85,8 @@ class Encoder:
         thing = value if isinstance(value, FunctionType) else type(value)
         name = name_of(thing)
         if name is not None:
-            return {TAG: name} | _NAMED[name.partition(":")[0]](self, value)
+            state = _STATES[name.partition(":")[0]](value)
+            return {TAG: name} | {key: self.encode(one) for key, one in state.items()}
         for fits, write in _PLAIN:
             if fits(value):
                 return write(self, value)
@@ -122,25 +121,6 @@ class Encoder:
         return {TAG: "partial", "of": self.encode(value.func),
                 "arguments": self.encode(list(value.args)),
                 "keywords": self.encode(dict(value.keywords))}  # fmt: skip
-
-    def _member(self, value: Enum) -> Node:
-        return {"member": value.name}
-
-    def _function(self, value: Any) -> Node:
-        return {}
-
-    def _object(self, value: Any) -> Node:
-        kind: Any = type(value)
-        names = kind._fields if issubclass(kind, tuple) else [one.name for one in fields(kind)]
-        return {"state": self.encode({name: getattr(value, name) for name in names})}
-
-    def _module(self, value: Module) -> Node:
-        hooks = set(_fresh_module()) - set(MODULE_STATE)
-        state = {name: one for name, one in vars(value).items() if name not in hooks}
-        return {"state": self.encode(state)}
-
-    def _gating(self, value: Gating) -> Node:
-        return {"state": self.encode(value.to_arrays())}
 
 
 class Decoder:
@@ -279,10 +259,17 @@ def _sort(node: Node) -> str:
     return str(node.get(TAG)).partition(":")[0]
 
 
-def _fresh_module() -> Mapping[str, Any]:
+def _fields_of(value: Any) -> dict[str, Any]:
+    kind: Any = type(value)
+    names = kind._fields if issubclass(kind, tuple) else [one.name for one in fields(kind)]
+    return {"state": {name: getattr(value, name) for name in names}}
+
+
+def _module_state(value: Module) -> dict[str, Any]:
     from torch.nn import Module
 
-    return vars(Module())
+    hooks = set(vars(Module())) - set(MODULE_STATE)
+    return {"state": {name: one for name, one in vars(value).items() if name not in hooks}}
 
 
 def _is_tensor(value: Any) -> bool:
@@ -292,12 +279,16 @@ def _is_tensor(value: Any) -> bool:
 
 
 Write = Callable[[Encoder, Any], Node]
-_NAMED: Mapping[str, Write] = MappingProxyType(
+# What is written of a thing beside its promised name.
+_STATES: Mapping[str, Callable[[Any], dict[str, Any]]] = MappingProxyType(
     {
-        "class": Encoder._object, "enum": Encoder._member, "network": Encoder._module,
-        "gating": Encoder._gating, "panel": Encoder._function, "function": Encoder._function,
+        "class": _fields_of,
+        "network": _module_state,
+        "gating": lambda value: {"state": value.to_arrays()},
+        "enum": lambda value: {"member": value.name},
+        **dict.fromkeys(("panel", "function"), lambda value: {}),
     }
-)  # fmt: skip
+)
 _PLAIN: Sequence[tuple[Callable[[Any], bool], Write]] = (
     (lambda value: isinstance(value, np.ndarray | np.generic), Encoder._array),
     (_is_tensor, Encoder._tensor),
