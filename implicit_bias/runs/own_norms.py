@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._support.solve import Certificate
-from ..limits.exact.optimiser_norms import InducedNorm, coefficient_program, solve_in_norm
+from .._support.solve import Certificate, GatedRows, RelativeMargins
+from ..limits.exact.optimiser_norms import coefficient_program, solve_in_norm
 from ..measures.own_norm import OwnNorm
 from ..quantities.said import Table
 from ..quantities.table import lines
 from ..training.catalogue import get_trainer
-from .parts import JointParts, Parts
+from .parts import JointParts, n_outputs
 from .reports.finding import Finding
-from .setup import SampleSetup
+from .separable import SeparableSetup
 
 if TYPE_CHECKING:
     import torch
@@ -26,78 +26,51 @@ if TYPE_CHECKING:
 
 
 def own_norms(
-    setup: SampleSetup, trainers: Sequence[str], parts: Parts | JointParts, limit: MarginLimit
+    setup: SeparableSetup, trainers: Sequence[str], limit: MarginLimit
 ) -> dict[str, OwnNorm]:
     """Return the program of each trainer in its own norm; none where no table names one.
 
     That of the run's limit is known; others are solved where that is quick, and bounded by the
     weights of the loss where it is not.
     """
-    if isinstance(parts, JointParts):
-        return _of_classes(setup, trainers, parts, limit)
-    if parts.architecture is None:
-        return {}
-    program = parts.formulation.program(*setup.train)
-    n_units = int(limit.zeta.shape[0]) if limit.zeta.ndim > 1 else 1
-    image = coefficient_program(program, n_units)
-
-    def solve(own: OwnNorm) -> Certificate | None:
-        solution = solve_in_norm(image, own.induced)
-        return None if solution is None else solution.certificate
-
-    found: dict[str, OwnNorm] = {}
-    for trainer in trainers:
-        norms = get_trainer(trainer).norms
-        induced, own = parts.architecture.induced(norms), parts.induced_by(trainer)
-        if induced is not None and own is not None:
-            found[trainer] = OwnNorm(induced, image, norms, limit=own.norm is None)
-    return _solved(setup, found, limit, solve)
-
-
-def _of_classes(
-    setup: SampleSetup, trainers: Sequence[str], parts: JointParts, limit: MarginLimit
-) -> dict[str, OwnNorm]:
-    """Return the program of each trainer of a network of K outputs."""
-    image, n_classes = parts.image(setup.train), int(setup.train.y.shape[1])
-    found: dict[str, OwnNorm] = {}
-    for trainer in trainers:
-        known = parts.of(trainer, n_classes)
-        own = OwnNorm(
-            InducedNorm(known.norm, known.exact, known.source), image, get_trainer(trainer).norms
-        )
-        found[trainer] = replace(own, limit=known.norm == parts.main.norm)
-
-    def solve(own: OwnNorm) -> Certificate | None:
-        options = setup.options
-        return parts.solve(
-            setup.train, solver=options.solver, tol=options.tol, norm=own.induced.norm
-        ).certificate
-
-    return _solved(setup, found, limit, solve)
-
-
-def _solved(
-    setup: SampleSetup,
-    found: Mapping[str, OwnNorm],
-    limit: MarginLimit,
-    solve: Callable[[OwnNorm], Certificate | None],
-) -> dict[str, OwnNorm]:
-    """Return the programs with the bounds of their optima, each norm's solved once."""
+    found = {one: setup.parts.induced_by(one, n_outputs(setup.train)) for one in trainers}
+    image = _image(setup, limit) if any(found.values()) else None
     known: dict[str, OwnNorm] = {}
-    for trainer, own in found.items():
-        alike = [one for one in known.values() if one.induced.norm == own.induced.norm]
+    for trainer, one in found.items():
+        if one is None or image is None:
+            continue
+        own = OwnNorm(one.induced, image, get_trainer(trainer).norms, limit=one.norm is None)
+        alike = [other for other in known.values() if other.induced.norm == own.induced.norm]
+        proved: Any = None
         if own.limit:
-            bounds = float(limit.dual_objective), float(limit.objective)
-            own = replace(own, lower=bounds[0], upper=bounds[1])
+            proved = limit.certificate
         elif alike:
             own = replace(own, lower=alike[0].lower, upper=alike[0].upper)
         else:
             setup.progress.stage(f"solving the program of {trainer}: {own.induced.described}")
-            proved = solve(own)
-            if proved is not None:
-                own = replace(own, lower=proved.dual_objective, upper=proved.objective)
+            proved = _proof(setup, own)
+        if proved is not None:
+            own = replace(own, lower=float(proved.dual_objective), upper=float(proved.objective))
         known[trainer] = own
     return known
+
+
+def _image(setup: SeparableSetup, limit: MarginLimit) -> GatedRows | RelativeMargins:
+    """Return the margins of the training sample as a map of the coefficients."""
+    if isinstance(setup.parts, JointParts):
+        return setup.parts.image(setup.train)
+    assert setup.program is not None
+    return coefficient_program(setup.program, len(limit.zeta) if limit.zeta.ndim > 1 else 1)
+
+
+def _proof(setup: SeparableSetup, own: OwnNorm) -> Certificate | None:
+    """Solve a program in a norm of its own; None where nothing but bounds is at hand quickly."""
+    if isinstance(setup.parts, JointParts):
+        how = {"solver": setup.options.solver, "tol": setup.options.tol}
+        return setup.parts.solve(setup.train, norm=own.induced.norm, **how).certificate
+    assert isinstance(own.image, GatedRows)
+    solution = solve_in_norm(own.image, own.induced)
+    return None if solution is None else solution.certificate
 
 
 def norms_finding(
@@ -121,42 +94,31 @@ def norms_finding(
         In its own norms; None for a network that does not separate its data.
     """
     own, margin = every[trainer], float(trajectory.smallest_margin[-1])
-    ratio = float(trajectory.observed["margin_ratio"][-1])
-    certified = float(trajectory.observed["certified_ratio"][-1])
+    ratios = ("margin_ratio", "certified_ratio")
     cells = {
         "norm": own.induced.norm,
-        "margin_ratio": ratio,
-        "certified_ratio": certified,
+        **{name: float(trajectory.observed[name][-1]) for name in ratios},
         "kkt_ratio": math.nan if kkt is None else kkt.ratio_bound,
     }
-    others = {one.induced.norm: one for one in every.values() if one.lower > 0}
+    others = {
+        one.induced.norm: one.ratio(margin, network) for one in every.values() if one.lower > 0
+    }
+    exact = own.induced.exact
+    standing = "exact" if exact else "a lower bound: no theorem names a limit"
     rows = (
         ("norm of the layers", " | ".join(dict.fromkeys(own.layers))),
         *lines({"norm": own.induced.described}, "norm"),
-        ("its program", _standing(own)),
-        ("its optimum", _interval(own)),
-        *lines(cells, "margin_ratio", "certified_ratio", "kkt_ratio"),
-        *(
-            (f"  margin over the largest in {name}", f"{one.ratio(margin, network):.4f}")
-            for name, one in others.items()
-        ),
+        ("its program", standing),
+        ("its optimum", f"{own.upper:.6g}" if own.lower > 0 else "bounded by the loss weights"),
+        *lines(cells, *ratios, "kkt_ratio"),
+        *((f"  margin over the largest in {name}", f"{one:.4f}") for name, one in others.items()),
     )
     table = Table("each trainer at its own limit", ("", "value"), rows, of_network=True)
     record: dict[str, Any] = {
         **cells,
-        "exact": own.induced.exact,
+        "exact": exact,
         "objective": own.upper,
         "lower_bound": own.lower,
-        "others": {name: one.ratio(margin, network) for name, one in others.items()},
+        "others": others,
     }
     return Finding.said("norms", record={"norms": record}, tables=(table,), row=cells)
-
-
-def _standing(own: OwnNorm) -> str:
-    return "exact" if own.induced.exact else "a lower bound: no theorem names a limit"
-
-
-def _interval(own: OwnNorm) -> str:
-    if not own.lower > 0:
-        return "bounded by the loss weights"
-    return f"{own.upper:.6g}"

@@ -17,6 +17,7 @@ from .._support.solve import (
 from ..data.sample import Sample
 from ..limits.exact.architecture import Architecture
 from ..limits.exact.normed import NormedFormulation
+from ..limits.exact.optimiser_norms import InducedNorm
 from ..limits.formulation import Formulation, Solving, solve_program
 from ..limits.limit import Limit
 from ..training.catalogue import get_trainer
@@ -56,13 +57,18 @@ class Induced:
     name : str
     norm : str or None
         None for that of the run's limit.
-    exact : bool
-        False where the program is a lower bound.
+    induced : InducedNorm
+        On the coefficients, whichever program it is of.
     """
 
     name: str
     norm: NormName | None
-    exact: bool
+    induced: InducedNorm
+
+    @property
+    def exact(self) -> bool:
+        """False where the program is a lower bound."""
+        return self.induced.exact
 
 
 @dataclass(frozen=True)
@@ -77,15 +83,20 @@ class JointParts:
     trainer : str
         The one to whose program the run compares: the first that descends the gradient, or the
         first of all.
-    of_classes : ClassNetwork
+    network, gates : callable
+        As of `ClassNetwork`.
     network_name : str
+    control : bool
+        False: where the program is no limit of the network, it is a bound of it.
     """
 
     architecture: Architecture
     induced: Mapping[str, InducedOfClasses]
     trainer: str
-    of_classes: ClassNetwork
+    network: Callable[[Sample, int], torch.nn.Module]
+    gates: Callable[[Any], Callable[[Any], Any]] | None
     network_name: str
+    control: bool = False
 
     @property
     def main(self) -> InducedOfClasses:
@@ -100,17 +111,7 @@ class JointParts:
     @property
     def n_contexts(self) -> int | None:
         """Contexts of a unit; None where the program takes gates, as columns of contexts are."""
-        return self.architecture.n_contexts if self.of_classes.gates is None else None
-
-    @property
-    def network(self) -> Callable[[Sample, int], torch.nn.Module]:
-        """What makes the untrained network of a training sample."""
-        return self.of_classes.network
-
-    @property
-    def control(self) -> bool:
-        """False: where the program is no limit of the network, it is a bound of it."""
-        return False
+        return self.architecture.n_contexts if self.gates is None else None
 
     def of(self, trainer: str, n_classes: int) -> InducedOfClasses:
         """Return the norm that a trainer induces on networks of so many outputs."""
@@ -138,8 +139,8 @@ class JointParts:
     def induced_by(self, trainer: str, n_classes: int) -> Induced:
         """Return the program of a trainer on networks of so many outputs."""
         known = self.of(trainer, n_classes)
-        own = known.norm == self.main.norm
-        return Induced(known.name, None if own else known.norm, known.exact)
+        norm = None if known.norm == self.main.norm else known.norm
+        return Induced(known.name, norm, InducedNorm(known.norm, known.exact, known.source))
 
     def image(self, sample: Sample) -> RelativeMargins:
         """Return the relative margins of a training sample as a map of the coefficients."""
@@ -208,8 +209,8 @@ class Parts:
         # The spectral norm of a row is its l2 norm.
         row = not self.architecture.gated and found.norm in ("l2", "spectral")
         if norms == ("l2", "l2") or row:
-            return Induced(self.name, None, found.exact)
-        return Induced(f"{self.name}, {found.norm} norm", found.norm, found.exact)
+            return Induced(self.name, None, found)
+        return Induced(f"{self.name}, {found.norm} norm", found.norm, found)
 
     def literal(self, sample: Sample, norm: NormName | None = None) -> Any:
         """State the program in cvxpy, in the norm of the limit unless another is named."""
@@ -245,18 +246,20 @@ def joint_parts(parts: Parts, trainers: Sequence[str]) -> JointParts:
     KeyError
         With the trainer of which no program is known.
     """
+    if parts.joint is None or parts.architecture is None:
+        raise KeyError(trainers[0])
     induced: dict[str, InducedOfClasses] = {}
     for name in trainers:
-        found = None
-        if parts.joint is not None and parts.architecture is not None:
-            found = parts.architecture.induced_of_classes(get_trainer(name).norms)
-        if parts.joint is None or parts.architecture is None or found is None:
+        found = parts.architecture.induced_of_classes(get_trainer(name).norms)
+        if found is None:
             raise KeyError(name)
         induced[name] = found
-    assert parts.architecture is not None and parts.joint is not None
     descent = [name for name in trainers if get_trainer(name).norms == ("l2", "l2")]
     trainer = (*descent, *trainers)[0]
-    return JointParts(parts.architecture, induced, trainer, parts.joint, parts.network_name)
+    own = parts.joint
+    return JointParts(
+        parts.architecture, induced, trainer, own.network, own.gates, parts.network_name
+    )
 
 
 def n_outputs(sample: Sample) -> int:

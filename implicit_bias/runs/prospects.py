@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -56,15 +57,18 @@ def prospects(
     ahead : AgreementAhead, optional
         The loss from which labels agree with the limit's.
     """
-    if settings.trainer not in FOLLOWS:
-        return _no_descent(trajectory)
     ratio = trajectory.observed["margin_ratio"]
-    u = inverse_log_loss(trajectory.log_loss)
+    reached, u = float(ratio[-1]), inverse_log_loss(trajectory.log_loss)
+    if settings.trainer not in FOLLOWS:  # log(1/loss) is that of its schedule: no series
+        nothing: dict[str, Any] = {
+            "extrapolation": None, "farther": None, "rates": [], "agreement_ahead": None,
+        }  # fmt: skip
+        return _finding(reached, [(EXTRAPOLATED, "not: no descent"), PROVED], nothing)
     # Units that keep one network from its own limit keep it from no other's.
-    dual_norms = None if control else trajectory.observed.get("dual_norms")
-    units = {}
-    if dual_norms is not None:
-        units = {"dual_norms": dual_norms[-1], "unit_norms": trajectory.unit_norms[-1]}
+    observed = None if control else trajectory.observed.get("dual_norms")
+    norms, units = trajectory.unit_norms[-1], {}
+    if observed is not None:
+        units = {"dual_norms": observed[-1], "unit_norms": norms}
     limit = extrapolate(u, ratio, upper=1.0, degree=degree, **units)
     distances = {}
     if not control:
@@ -78,28 +82,32 @@ def prospects(
         degree=degree,
         trainer=proved_method(settings),
     )
-    going = (
-        *_reached(trajectory),
-        *_farther(limit, float(u[-1])),
-        (EXTRAPOLATED, str(limit)),
-        *((f"unit {h} keeps it below 1", _slow(trajectory, h)) for h in limit.slow_units),
-        PROVED,
-        *([] if ahead is None else [ahead.row()]),
-    )
-    return Finding.said(
-        "prospects",
+    slow = [
+        (
+            f"unit {h} keeps it below 1",
+            f"dual norm {units['dual_norms'][h]:.3f}, but {norms[h] / norms.sum():.2g} of the "
+            "norm: it still has to grow",
+        )
+        for h in limit.slow_units
+    ]
+    found = heading_finding(limit, reached, float(u[-1]), slow, [] if ahead is None else [ahead])
+    return found.also(
         record={
-            "extrapolation": limit.to_dict(),
-            "farther": _bar(limit, float(u[-1])),
             "rates": [rate.to_dict() for rate in rates],
-            "agreement_ahead": None if ahead is None else ahead.to_dict(),
+            "agreement_ahead": None if ahead is None else asdict(ahead),
         },
-        tables=(_table(going), *_exponents(rates, settings)),
+        tables=_exponents(rates, settings),
         row={} if ahead is None else {"agreement_from": ahead.log_inverse_loss},
     )
 
 
-def heading_finding(limit: Extrapolation, reached: float, u: float) -> Finding:
+def heading_finding(
+    limit: Extrapolation,
+    reached: float,
+    u: float,
+    slow: Sequence[tuple[str, str]] = (),
+    ahead: Sequence[AgreementAhead] = (),
+) -> Finding:
     """Return where a margin ratio is going, of a run of which its loss and margins alone are known.
 
     Parameters
@@ -109,15 +117,23 @@ def heading_finding(limit: Extrapolation, reached: float, u: float) -> Finding:
         The last margin ratio.
     u : float
         1 / log(1/loss) there.
+    slow : sequence of (label, text)
+        Lines about units that keep it from its limit.
+    ahead : sequence of AgreementAhead
+        One at most.
     """
-    rows = (
-        *lines({"margin_ratio": reached}, "margin_ratio"),
-        *_farther(limit, u),
-        (EXTRAPOLATED, str(limit)),
-        PROVED,
-    )
-    record = {"extrapolation": limit.to_dict(), "farther": _bar(limit, u)}
-    return Finding.said("prospects", record=record, tables=(_table(rows),))
+    farther, rows = None, [(EXTRAPOLATED, str(limit)), *slow, PROVED, *(one.row() for one in ahead)]
+    if limit.status is Status.ESTIMATED:
+        bar = limit.predict(u / FARTHER)
+        farther = {"low": bar.low, "high": bar.high, "informative": limit.says(bar)}
+        rows.insert(0, (f"at {FARTHER} times its log(1/loss)", limit.in_words(bar)))
+    return _finding(reached, rows, {"extrapolation": limit.to_dict(), "farther": farther})
+
+
+def _finding(reached: float, going: Sequence[tuple[str, str]], record: dict[str, Any]) -> Finding:
+    rows = (*lines({"margin_ratio": reached}, "margin_ratio"), *going)
+    table = Table("where the margin ratio is going", ("", "value"), rows, of_network=True)
+    return Finding.said("prospects", record=record, tables=(table,))
 
 
 def farther_in_words(found: Finding) -> str:
@@ -129,49 +145,6 @@ def farther_in_words(found: Finding) -> str:
     return f"predicted at {FARTHER} times its log(1/loss): margin ratio {ends}"
 
 
-def _no_descent(trajectory: Trajectory) -> Finding:
-    """Return the finding for a trainer whose log(1/loss) is that of its schedule: no series."""
-    rows = (
-        *_reached(trajectory),
-        (EXTRAPOLATED, "not: no descent"),
-        PROVED,
-    )
-    nothing: dict[str, Any] = {
-        "extrapolation": None, "farther": None, "rates": [], "agreement_ahead": None,
-    }  # fmt: skip
-    return Finding.said("prospects", record=nothing, tables=(_table(rows),))
-
-
-def _reached(trajectory: Trajectory) -> list[tuple[str, ...]]:
-    return lines({"margin_ratio": float(trajectory.observed["margin_ratio"][-1])}, "margin_ratio")
-
-
-def _table(rows: tuple[tuple[str, ...], ...]) -> Table:
-    return Table("where the margin ratio is going", ("", "value"), rows, of_network=True)
-
-
-def _farther(limit: Extrapolation, u: float) -> tuple[tuple[str, str], ...]:
-    """Return the margin ratio that is to come, as far as descent is known to follow its series."""
-    if limit.status is not Status.ESTIMATED:
-        return ()
-    bar = limit.in_words(limit.predict(u / FARTHER))
-    return ((f"at {FARTHER} times its log(1/loss)", bar),)
-
-
-def _bar(limit: Extrapolation, u: float) -> dict[str, Any] | None:
-    """Return the record of the same."""
-    if limit.status is not Status.ESTIMATED:
-        return None
-    bar = limit.predict(u / FARTHER)
-    return {"low": bar.low, "high": bar.high, "informative": limit.says(bar)}
-
-
-def _slow(trajectory: Trajectory, unit: int) -> str:
-    norms = trajectory.unit_norms[-1]
-    share, dual_norm = norms[unit] / norms.sum(), trajectory.observed["dual_norms"][-1][unit]
-    return f"dual norm {dual_norm:.3f}, but {share:.2g} of the norm: it still has to grow"
-
-
 def _exponents(rates: Sequence[Rate], settings: TrainingSettings) -> tuple[Table, ...]:
     """Return measured exponents beside the known ones; no table without any."""
     rows: tuple[tuple[str, ...], ...] = tuple(
@@ -180,8 +153,7 @@ def _exponents(rates: Sequence[Rate], settings: TrainingSettings) -> tuple[Table
         if rate.status is Status.ESTIMATED
         and (rate.variable != "log t" or settings.trainer == "constant")
     )
-    title = EXPONENTS
     columns: tuple[str, ...] = ("", "measured", "known", "of what")
     if all(row[2] == DASH for row in rows):
         columns, rows = columns[:2], tuple(row[:2] for row in rows)
-    return (Table(title, columns, rows),) if rows else ()
+    return (Table(EXPONENTS, columns, rows),) if rows else ()

@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from .._support.solve import MaxMarginProgram, NormName
-from .parts import Induced, JointParts, Parts, joint_parts, n_outputs
+from .parts import JointParts, Parts, joint_parts, n_outputs
 from .reports.finding import Finding
 from .reports.findings import gating_file, solved, usable
 from .setup import SampleSetup, Setup, data_record, prepare
@@ -44,6 +44,10 @@ class SeparableSetup(SampleSetup):
         """A `TrainerRun` for every trainer that was named, with torch, which no limit needs."""
         made: Sequence[Any] = resolve_name(f"{__package__}.trainer_run:trainer_runs")(self)
         return made
+
+    def check(self) -> None:
+        """See that memory holds the program, before that every trainer takes the network."""
+        _ = self.program, self.trains and self.runs
 
     def solved(self) -> MarginLimit:
         """Solve the program of the limit."""
@@ -113,12 +117,7 @@ def _beside(samples: SampleSetup, parts: Parts | JointParts, title: str) -> Run[
     """Return the run of networks beside one limit."""
     setup = SeparableSetup(**samples.shared, parts=parts)
     heading = setup.heading(data_record(setup.dataset), title=title)
-    return Run(setup=setup, heading=heading, stages=STAGES, checks=lambda: _check(setup))
-
-
-def _check(setup: SeparableSetup) -> None:
-    """See that memory holds the program, before that every trainer takes the network."""
-    _ = setup.program, setup.trains and setup.runs
+    return Run(setup=setup, heading=heading, stages=STAGES, checks=setup.check)
 
 
 def _predict(setup: SeparableSetup, found: Found) -> Iterator[Finding]:
@@ -133,21 +132,20 @@ def _state(setup: SeparableSetup) -> Iterator[StatedProgram]:
     from .programs import stated
 
     parts, train = setup.parts, setup.train
-    by_norm: dict[NormName | None, Induced] = {None: Induced(parts.name, None, exact=True)}
-    trainers: dict[NormName | None, list[str]] = {None: []}
+    programs: dict[NormName | None, tuple[str, bool, list[str]]] = {None: (parts.name, True, [])}
     for name in setup.options.trainer.split(","):
         found = parts.induced_by(name, n_outputs(train))
         if found is not None:
-            by_norm[found.norm] = found
-            trainers.setdefault(found.norm, []).append(name)
-    for norm, names in trainers.items():
-        own, note = by_norm[norm], ""
-        setup.progress.stage(f"stating {own.name} on {len(train.y)} samples")
-        if len(trainers) > 1:
-            by = f"the program of {' and '.join(names)}"
-            note = by if names else "what every network is compared with"
-            note += "" if own.exact else ", a lower bound: no theorem names its limit"
-        yield stated(own.name, parts.literal(train, norm), note)
+            trainers = programs[found.norm][2] if found.norm in programs else []
+            programs[found.norm] = found.name, found.exact, [*trainers, name]
+    for norm, (name, exact, trainers) in programs.items():
+        note = ""
+        setup.progress.stage(f"stating {name} on {len(train.y)} samples")
+        if len(programs) > 1:
+            by = f"the program of {' and '.join(trainers)}"
+            note = by if trainers else "what every network is compared with"
+            note += "" if exact else ", a lower bound: no theorem names its limit"
+        yield stated(name, parts.literal(train, norm), note)
 
 
 STAGES: tuple[Stage[SeparableSetup], ...] = (

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from .._support import __version__
 from .._support.words import LossName
@@ -152,14 +152,14 @@ class SampleSetup(Setup):
     def samples(self) -> tuple[Sample, Sample]:
         """Both parts of the data, with their gates; labels of classes are rows (n, K)."""
         data = self.dataset
-        if isinstance(data, ClassDataset):
-            return (
-                Sample(data.X_train, data.rows("train"), self.gates[0]),
-                Sample(data.X_val, data.rows("val"), self.gates[1]),
-            )
+        labels: tuple[Any, Any] = (
+            (data.rows("train"), data.rows("val"))
+            if isinstance(data, ClassDataset)
+            else (data.y_train, data.y_val)
+        )
         return (
-            Sample(data.X_train, data.y_train, self.gates[0]),
-            Sample(data.X_val, data.y_val, self.gates[1]),
+            Sample(data.X_train, labels[0], self.gates[0]),
+            Sample(data.X_val, labels[1], self.gates[1]),
         )
 
     @property
@@ -167,7 +167,7 @@ class SampleSetup(Setup):
         """A function of new inputs, their gates: None without a gating."""
         return partial(gates_of, self.gating)
 
-    def each_trainer(self) -> dict[str, SampleSetup]:
+    def each_trainer(self) -> dict[str, Self]:
         """Return the same with the options and settings of each trainer, by its name."""
         return {
             one.trainer: replace(self, options=one, settings=training_settings(one, self.seeds))

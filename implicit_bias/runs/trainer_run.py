@@ -17,19 +17,17 @@ from ..networks.losses.margins import n_margins
 from ..options.resolve import SCHEDULE
 from ..quantities.table import TABLE
 from ..training.trainers import check_trainer
-from ..training.trajectory import Trajectory
-from .classes.label_agreement import AgreementAhead, agreement_ahead
+from .classes.label_agreement import agreement_ahead
 from .drawing.figures import PREDICTED, Panels
 from .fit import STATE, fit
 from .own_norms import norms_finding, own_norms
-from .parts import JointParts, Parts, n_outputs
+from .parts import JointParts, n_outputs
 from .prospects import FOLLOWS, farther_in_words, prospects
 from .reports.finding import Finding
 from .reports.findings import compared, evidence, separable_assumptions
 from .reports.shown.side_by_side import side_by_side
 from .reports.trained import Trained
 from .separable import SeparableSetup
-from .setup import SampleSetup
 from .stages import Found
 from .unit_changes import slow_units_finding
 
@@ -50,7 +48,7 @@ class TrainerRun:
 
     Attributes
     ----------
-    setup : SampleSetup
+    setup : SeparableSetup
         With the options and settings of this trainer.
     network : Module
     among : str
@@ -59,7 +57,7 @@ class TrainerRun:
         True for the first that is trained.
     """
 
-    setup: SampleSetup
+    setup: SeparableSetup
     network: torch.nn.Module
     among: str
     first: bool
@@ -99,44 +97,42 @@ def trainer_runs(setup: SeparableSetup) -> list[TrainerRun]:
 
 
 def train_side_by_side(setup: SeparableSetup, before: Found) -> Iterator[Finding]:
-    """Train a network by each trainer in turn, and find how they compare with the limit."""
-    runs, parts, limit = setup.runs, setup.parts, before["limit"]
+    """Train a network by each trainer in turn, and find how they compare with the limit.
+
+    The curves of all trainers are in the same panels.
+    """
+    limit: MarginLimit = before["limit"]
     found: dict[str, dict[str, Finding]] = {}
-    norms = own_norms(setup, [one.trainer for one in runs], parts, limit)
-    for one in runs:
-        for finding in _train_and_compare(one, parts, limit, norms):
+    norms = own_norms(setup, [one.trainer for one in setup.runs], limit)
+    for one in setup.runs:
+        for finding in _train_and_compare(one, limit, norms):
             of_each = found.setdefault(finding.key, {})
             of_each[one.trainer] = finding
-            yield _together(of_each, setup, parts, limit)
+            whole = side_by_side(of_each)
+            if len(of_each) > 1 and whole.key == "network":
+                runs = {name: part.views.objects["trajectory"] for name, part in of_each.items()}
+                panels = Panels("trainers:trainer_panels", (runs, *_pictured(setup, limit)))
+                whole = whole.but(panels=(panels,))
+            yield whole
         if not found["network"][one.trainer].views.finished:
             return
 
 
-def _together(
-    of_each: Mapping[str, Finding],
-    setup: SampleSetup,
-    parts: Parts | JointParts,
-    limit: MarginLimit,
-) -> Finding:
-    """Return the finding about the networks of all trainers, their curves in the same panels."""
-    whole = side_by_side(of_each)
-    if len(of_each) == 1 or whole.key != "network":
-        return whole
-    runs = {trainer: one.views.objects["trajectory"] for trainer, one in of_each.items()}
-    predicted = _predicted(setup, limit), _known_as(parts)
-    return whole.but(panels=(Panels("trainers:trainer_panels", (runs, limit, *predicted)),))
+def _pictured(setup: SeparableSetup, limit: MarginLimit) -> tuple[MarginLimit, Any, str]:
+    """Return the limit, its scores on the held-out inputs, and its name in a picture."""
+    parts, held_out = setup.parts, setup.held_out
+    name = f"{parts.name}, a control" if parts.control else PREDICTED
+    return limit, limit.predictor(held_out.X, held_out.gates), name
 
 
 def _train_and_compare(
-    one: TrainerRun,
-    parts: Parts | JointParts,
-    limit: MarginLimit,
-    norms: Mapping[str, OwnNorm],
+    one: TrainerRun, limit: MarginLimit, norms: Mapping[str, OwnNorm]
 ) -> Iterator[Finding]:
     """Train a network by one trainer, and find how it compares with the limit."""
     own = norms.get(one.trainer)
     euclidean = own is None or own.euclidean
     setup, network, samples = one.setup, one.network, one.setup.samples
+    parts, name = setup.parts, setup.parts.name
     by = f" by {one.among}" if one.among else ""
     setup.progress.stage(f"training a {parts.network_name}{by} for {setup.settings.n_steps} steps")
     classes = n_outputs(setup.train) > 1
@@ -146,51 +142,64 @@ def _train_and_compare(
 
         snapshots = plane_snapshots(network, setup.train.X, setup.settings.n_steps)
     # The KKT fit of n (K - 1) relative margins costs more than a step: at the end alone.
-    trajectory = _train(one, limit, snapshots, own, kkt=euclidean and not classes)
-    predicted = _predicted(setup, limit), _known_as(parts)
-    panels = Panels("runs:run_panels", (trajectory, limit, *predicted))
+    along = euclidean and not classes
+    trajectory = fit(
+        setup,
+        network,
+        *setup.train,
+        settings=setup.settings,
+        X_val=setup.held_out.X,
+        gates_val=setup.held_out.gates,
+        observer=Distances(limit, *samples, loss=setup.options.loss, kkt=along, own=own),
+        callback=snapshots,
+        state=f"run-{one.among}.safetensors" if one.among else STATE,
+        first=one.first,
+    )
+    panels = Panels("runs:run_panels", (trajectory, *_pictured(setup, limit)))
     trained = Trained(network, trajectory, among=one.among)
     yield _asked(one, Finding("network", {"network": trained}, panels=(panels,)))
     if own is not None:  # at hand already, should what follows be interrupted
         yield norms_finding(one.trainer, norms, network, trajectory, None)
     setup.progress.stage("comparing")
-    separates = trajectory.smallest_margin[-1] > 0
     quick = not classes or n_margins(setup.train.y) <= MOST_MARGINS
     layers = None if own is None or euclidean else _layers(network, own)
-    kkt = kkt_distance(network, *setup.train, norm=layers) if separates and quick else None
+    kkt = kkt_distance(network, *setup.train, norm=layers) if trained.separates and quick else None
     comparison = compare(limit, network, *samples, kkt=kkt if euclidean else None, own=own)
     state = measure_network(network, *samples, kkt)
     assumptions = setup.declared(
         separable_assumptions(limit, comparison, trajectory, setup.train, setup.options.loss)
     )
-    name = parts.name
     found = compared(limit, name, samples, state, trajectory, comparison, assumptions)
     yield _in_its_norm(found, own)
     if own is not None:
         yield norms_finding(one.trainer, norms, network, trajectory, kkt)
-    known = evidence(limit, comparison, trajectory, **_theory(one, parts, own))
+    known = evidence(limit, comparison, trajectory, **_theory(one, own))
     yield Finding("verdict", evidence=(known,))
     own_limit = limit if isinstance(limit, Limit) and euclidean and not parts.control else None
     if classes:
         from .classes.joint import joint_labels
 
         yield joint_labels(setup, limit, network)
-    elif euclidean:
-        yield _slow_units(one, own_limit, trajectory, kkt)
+    elif euclidean and (one.descends or not one.among):
+        run = (trajectory, setup.settings)
+        yield slow_units_finding(network, setup.train, own_limit, run, kkt, among=one.among)
     else:
         yield Finding.said("slow units", record={"unit_growth": None})
     if snapshots is not None and isinstance(limit, Limit):
         snapshots.take(int(trajectory.step[-1]))
         yield _maps(one, limit, name, snapshots)
-    ahead = prospects(
+    ahead = None
+    if own_limit is not None and one.descends and not classes:
+        ahead = agreement_ahead(network, *samples, own_limit, trajectory)
+    future = prospects(
         trajectory,
         degree=int(network.degree),  # type: ignore[arg-type]
         settings=setup.settings,
         control=parts.control,
-        ahead=None if classes else _ahead(one, own_limit, trajectory),
+        ahead=ahead,
     )
-    yield ahead
-    yield Finding("verdict", evidence=(replace(known, predicted=farther_in_words(ahead)),))
+    yield future
+    yield Finding("verdict", evidence=(replace(known, predicted=farther_in_words(future)),))
 
 
 def _in_its_norm(found: Finding, own: OwnNorm | None) -> Finding:
@@ -210,14 +219,14 @@ def _in_its_norm(found: Finding, own: OwnNorm | None) -> Finding:
 
 def _layers(network: torch.nn.Module, own: OwnNorm) -> dict[str, WeightNorm]:
     """Return the norm of each layer by the name of its weights."""
-    names = [name for name, weight in network.named_parameters() if weight.requires_grad]
+    first, *above = (name for name, one in network.named_parameters() if one.requires_grad)
     below, last = own.layers
-    each = [below] * (len(names) - 1) + [last] if len(names) > 1 else [below]
-    return dict(zip(names, each, strict=True))
+    return dict.fromkeys((first, *above), below) | dict.fromkeys(above[-1:], last)
 
 
-def _theory(one: TrainerRun, parts: Parts | JointParts, norm: OwnNorm | None) -> dict[str, Any]:
+def _theory(one: TrainerRun, norm: OwnNorm | None) -> dict[str, Any]:
     """Return what theory says of a network of this run, and which of several it is."""
+    parts = one.setup.parts
     own: dict[str, Any] = {"trainer": one.among}
     exact = norm is None or norm.induced.exact
     if isinstance(parts, JointParts) and not exact:
@@ -234,65 +243,12 @@ def _theory(one: TrainerRun, parts: Parts | JointParts, norm: OwnNorm | None) ->
     return own
 
 
-def _predicted(setup: SampleSetup, limit: MarginLimit) -> Any:
-    """Return the scores of the limit on the held-out inputs."""
-    return limit.predictor(setup.held_out.X, setup.held_out.gates)
-
-
-def _known_as(parts: Parts | JointParts) -> str:
-    """Return the name of the limit in a picture."""
-    return f"{parts.name}, a control" if parts.control else PREDICTED
-
-
-def _train(
-    one: TrainerRun,
-    limit: MarginLimit,
-    snapshots: NetworkSnapshots | None,
-    own: OwnNorm | None,
-    *,
-    kkt: bool,
-) -> Trajectory:
-    setup = one.setup
-    distances = Distances(
-        limit,
-        *setup.samples,
-        loss=setup.options.loss,
-        kkt=kkt,
-        own=own,
-    )
-    return fit(
-        setup,
-        one.network,
-        *setup.train,
-        settings=setup.settings,
-        X_val=setup.held_out.X,
-        gates_val=setup.held_out.gates,
-        observer=distances,
-        callback=snapshots,
-        state=f"run-{one.among}.safetensors" if one.among else STATE,
-        first=one.first,
-    )
-
-
 def _asked(one: TrainerRun, found: Finding) -> Finding:
     """Add the choices that are this trainer's own, where others have theirs."""
     if not one.among:
         return found
     own = {name: getattr(one.setup.options, name) for name in (*SCHEDULE, "trainer")}
-    return found.but(record={**found.views.record, "options": own}, row={**found.views.row, **own})
-
-
-def _slow_units(one: TrainerRun, limit: Limit | None, trajectory: Trajectory, kkt: Any) -> Finding:
-    if one.among and not one.descends:
-        return Finding.said("slow units", record={"unit_growth": None})
-    run = (trajectory, one.setup.settings)
-    return slow_units_finding(one.network, one.setup.train, limit, run, kkt, among=one.among)
-
-
-def _ahead(one: TrainerRun, limit: Limit | None, trajectory: Trajectory) -> AgreementAhead | None:
-    if limit is None or not one.descends:
-        return None
-    return agreement_ahead(one.network, *one.setup.samples, limit, trajectory)
+    return found.also(record={"options": own}, row=own)
 
 
 def _maps(one: TrainerRun, limit: Limit, name: str, snapshots: NetworkSnapshots) -> Finding:

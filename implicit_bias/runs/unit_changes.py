@@ -65,16 +65,14 @@ def slow_units_finding(
     several = isinstance(network, Homogeneous) and isinstance(network, HasDualNorms)
     if kkt is None or not several or len(unit_norms(network)) < 2:
         return Finding("slow units")
-    growth = unit_growth(
-        network, *train, limit=limit, clocks=_clocks(trajectory, settings), kkt=kkt
-    )
-    if growth.changes:
-        clocks = [*_clocks(trajectory, settings), *_paces(network, train, settings.trainer)]
-        growth = unit_growth(network, *train, limit=limit, clocks=clocks, kkt=kkt)
-    found = growth_finding(growth)
+    clocks = _clocks(trajectory, settings)
+    growth = unit_growth(network, *train, limit=limit, clocks=clocks, kkt=kkt)
     if not growth.changes:
-        return found
-    return found.but(panels=(Panels("unit_growth:growth_panels", (trajectory, growth, among)),))
+        return growth_finding(growth)
+    clocks = [*clocks, *_paces(network, train, settings.trainer)]
+    growth = unit_growth(network, *train, limit=limit, clocks=clocks, kkt=kkt)
+    panels = Panels("unit_growth:growth_panels", (trajectory, growth, among))
+    return growth_finding(growth).also(panels=(panels,))
 
 
 def growth_finding(growth: UnitGrowth) -> Finding:

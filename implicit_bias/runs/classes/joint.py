@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 def gated(setup: SampleSetup, parts: JointParts) -> SampleSetup:
     """Return the setup with gates as the program and the network take them."""
-    gates = parts.of_classes.gates
-    if gates is None:
+    if parts.gates is None:
         return setup
-    columns = gates(setup.gates[0])
+    columns = parts.gates(setup.gates[0])
     return replace(setup, gates=(columns(setup.gates[0]), columns(setup.gates[1])))
 
 
@@ -37,10 +36,8 @@ def joint_labels(setup: SampleSetup, limit: MarginLimit, network: torch.nn.Modul
 
     data = setup.dataset
     assert isinstance(data, ClassDataset)
-    predicted, trained = (
-        [to_numpy(limit.predictor(one.X, one.gates)) for one in setup.samples],
-        [scores(network, one) for one in setup.samples],
-    )
+    predicted = [to_numpy(limit.predictor(one.X, one.gates)) for one in setup.samples]
+    trained = [scores(network, one) for one in setup.samples]
     smallest = float(sample_margins(setup.train.y, trained[0]).min())
     found = compare_argmax(
         data.classes, data.labels_val, predicted[1], trained[1],

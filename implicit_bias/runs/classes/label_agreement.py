@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,21 +52,16 @@ class AgreementAhead:
 
     def row(self) -> tuple[str, str]:
         """Return a line of a table of text."""
-        return f"labels agree with the limit's to {self.level:.0%}", self._words()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plain values, NaN and infinity where there is no number."""
-        return asdict(self)
-
-    def _words(self) -> str:
+        label = f"labels agree with the limit's to {self.level:.0%}"
+        flow = "by the flow of the smallest margin"
         if self.reason:
-            return f"not known: {self.reason}"
+            return label, f"not known: {self.reason}"
         if math.isinf(self.log_inverse_loss):
-            return f"not up to log(1/loss) {self.until:.0e}, by the flow of the smallest margin"
+            return label, f"not up to log(1/loss) {self.until:.0e}, {flow}"
         found = rounded(self.log_inverse_loss)
         if self.measured:
-            return f"from log(1/loss) {found} on at the latest, measured along the run"
-        return f"from log(1/loss) about {found} on, by the flow of the smallest margin"
+            return label, f"from log(1/loss) {found} on at the latest, measured along the run"
+        return label, f"from log(1/loss) about {found} on, {flow}"
 
 
 def agreement_ahead(
