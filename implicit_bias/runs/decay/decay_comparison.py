@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._support.solve import to_numpy
-from ...data.arrays import Floats
 from ...data.sample import Sample
 from ...limits.finite.limit import FitLimit
 from ...measures.scalars import agreement
@@ -52,23 +50,23 @@ def _known(value: Any) -> bool:
     return not (isinstance(value, float) and math.isnan(value))
 
 
-class DecayObserver:
-    """Observer for `train`: the certified distance of a network's value from the optimum.
+def observe_decayed(limit: FitLimit, train: Sample, network: torch.nn.Module) -> dict[str, float]:
+    """Measure how far a network's value is from the optimum, certified: an observer for `train`.
 
     Parameters
     ----------
     limit : FitLimit
     train : Sample
         The data of the limit.
+    network : Module
+
+    Returns
+    -------
+    dict of str to float
+        "value_gap" and "over_optimum".
     """
-
-    def __init__(self, limit: FitLimit, train: Sample) -> None:
-        self._limit, self._train = limit, train
-
-    def __call__(self, network: torch.nn.Module) -> Mapping[str, float]:
-        """Measure "value_gap" and "over_optimum"."""
-        bounds = self._limit.bounds_of(network, *self._train)
-        return {"value_gap": bounds.gap, "over_optimum": over_optimum(self._limit, bounds)}
+    bounds = limit.bounds_of(network, *train)
+    return {"value_gap": bounds.gap, "over_optimum": over_optimum(limit, bounds)}
 
 
 def over_optimum(limit: FitLimit, bounds: Any) -> float:
@@ -97,28 +95,24 @@ def compare_decayed(
     """
     bounds = limit.bounds_of(network, *train)
     zeta = to_numpy(network.zeta().detach().double())  # type: ignore[operator]
-    own = replace(limit, zeta=zeta).predictor
-    scores = own(train.X, train.gates)
+    own = replace(limit, zeta=zeta)
+    scores = own.predictor(train.X, train.gates)
     norms = to_numpy(network.unit_norms().detach())  # type: ignore[operator]
     dead = norms <= _DEAD * max(float(norms.max(initial=0.0)), 1e-300)
     one_unit = len(limit.unit_norms) == 1
     predicted = ~limit.live
     size = float(np.linalg.norm(limit.scores))
-    predicted_labels = limit.predictor(held_out.X, held_out.gates)
+    new = held_out.X, held_out.gates
     return DecayComparison(
         value_gap=max(bounds.gap, float(np.finfo(float).eps)),  # not below what it is computed to
         over_optimum=over_optimum(limit, bounds),
         score_distance=float(np.linalg.norm(scores - limit.scores)) / size if size else math.nan,
         penalty=math.nan if limit.penalty is None else limit.penalty,
         radius=math.nan if limit.radius is None else limit.radius,
-        radius_used=math.nan if limit.radius is None else _size(limit, zeta) / limit.radius,
-        agreement=agreement(to_numpy(own(held_out.X, held_out.gates)), to_numpy(predicted_labels)),
+        radius_used=math.nan if limit.radius is None else own.size / limit.radius,
+        agreement=agreement(*(to_numpy(one.predictor(*new)) for one in (own, limit))),
         n_dead=int(dead.sum()),
         n_dead_predicted=int(predicted.sum()),
         same_units=bool(one_unit or np.array_equal(dead, predicted)),
         limit_margin_ratio=margin_ratio,
     )
-
-
-def _size(limit: FitLimit, zeta: Floats) -> float:
-    return replace(limit, zeta=zeta).size

@@ -24,59 +24,40 @@ class DecayProgram:
 
     Attributes
     ----------
-    norm : str
-        As `solve_fit` takes it.
-    penalty, radius : float or None
-    n_contexts : int or None
+    literal : WeightDecay
+        For cvxpy.
     theorem, source : str
-    loss : str
     """
 
-    norm: str
-    penalty: float | None
-    radius: float | None
-    n_contexts: int | None
+    literal: WeightDecay
     theorem: str
     source: str
-    loss: str
 
     @property
     def name(self) -> str:
         """Name for tables and pictures."""
-        if self.norm == "ridge":
-            return "ridge"
-        if self.radius is None:
-            return "group lasso" if self.norm == "units" else f"{self.norm} penalty"
-        return f"{self.norm} ball"
+        norm = self.literal.norm
+        if self.literal.radius is not None:
+            return f"{norm} ball"
+        return {"ridge": "ridge", "units": "group lasso"}.get(norm, f"{norm} penalty")
 
     @property
     def text(self) -> str:
         """The program in a line."""
-        if self.norm == "ridge":
-            return f"min mean loss + {self.penalty:g} ||zeta||^2 / 2"
-        if self.radius is None and self.norm == "units":
-            return f"min mean loss + {self.penalty:g} sum_h ||zeta_h||"
-        if self.radius is None:
-            return f"min mean loss + {self.penalty:g} N(zeta), N = {self.norm}"
-        return f"min mean loss  s.t.  N(zeta) <= {self.radius:g}, N = {self.norm}"
+        norm, penalty, radius = self.literal.norm, self.literal.penalty, self.literal.radius
+        if radius is not None:
+            return f"min mean loss  s.t.  N(zeta) <= {radius:g}, N = {norm}"
+        terms = {"ridge": "||zeta||^2 / 2", "units": "sum_h ||zeta_h||"}
+        return f"min mean loss + {penalty:g} {terms.get(norm, f'N(zeta), N = {norm}')}"
 
     def solve(self, sample: Sample, tol: float) -> FitLimit:
         """Solve it on training samples."""
-        return solve_fit(
-            *sample, loss=self.loss, penalty=self.penalty, radius=self.radius, norm=self.norm,
-            n_contexts=self.n_contexts, tol=tol,
-        )  # fmt: skip
-
-    @property
-    def literal(self) -> WeightDecay:
-        """The same for cvxpy."""
-        norm: Any = self.norm
-        return WeightDecay(self.loss, norm, self.penalty, self.radius, self.n_contexts)
+        return solve_fit(*sample, **vars(self.literal), tol=tol)
 
     @property
     def premises(self) -> tuple[Premise, ...]:
         """What it assumes."""
-        return (GATES, FULL_BATCHES, ENDED if self.radius is None else CONVERGES)
+        return (GATES, FULL_BATCHES, ENDED if self.literal.radius is None else CONVERGES)
 
 
 ENDED = Premise(
@@ -145,7 +126,8 @@ def decay_program(options: Any, layers: Architecture) -> DecayProgram:
 def _coupled(lam: float, layers: Architecture, loss: str) -> DecayProgram:
     norm = "ridge" if layers.depth == 1 else ("units" if layers.gated else "l2")
     theorem, source = (CONVEX, STRONGLY_CONVEX) if layers.depth == 1 else (COUPLED, NEYSHABUR)
-    return DecayProgram(norm, lam, None, layers.n_contexts, theorem, source, loss)
+    program = WeightDecay(loss, norm, penalty=lam, n_contexts=layers.n_contexts)
+    return DecayProgram(program, theorem, source)
 
 
 def _ball(lam: float, layers: Architecture, options: Any) -> DecayProgram:
@@ -166,9 +148,10 @@ def _ball(lam: float, layers: Architecture, options: Any) -> DecayProgram:
         row = induced.norm == "spectral" and not layers.gated
         norm = "l2" if row else induced.norm
         if norm != "spectral" or layers.n_contexts is None:
-            radius, n_contexts = lam**-layers.depth, layers.n_contexts
-            source = CHEN if trainer == "lion" else XIE
-            return DecayProgram(norm, None, radius, n_contexts, theorem, source, options.loss)
+            program = WeightDecay(
+                options.loss, norm, radius=lam**-layers.depth, n_contexts=layers.n_contexts
+            )
+            return DecayProgram(program, theorem, CHEN if trainer == "lion" else XIE)
     raise ValueError(
         f"no ball is known of the trainer {trainer!r} and these layers: take sign, signum, adam or "
         "lion with gated units, muon with frelu, spectral with linear layers"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._support.solve import MaxMarginProgram, Status, to_numpy
+from ..._support.solve import Status, to_numpy
 from ...limits.finite.limit import FitLimit
-from ...limits.limit import Limit
 from ...quantities.assumptions import Assumption
 from ..drawing.figures import Panel
 from ..parts import Parts
@@ -21,42 +20,27 @@ from ..reports.finding import Finding
 from ..reports.findings import gating_file
 from ..reports.trained import Trained, divergence
 from ..reports.verdict import Evidence
+from ..separable import SeparableSetup
 from ..setup import SampleSetup, data_record
 from ..stages import Found, Run, Stage
 from .decay_programs import ENDED, DecayProgram, decay_program
 
 if TYPE_CHECKING:
+    from ...limits.exact.multiclass import MarginLimit
     from ...training.trajectory import Trajectory
     from .decay_comparison import DecayComparison
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DecayedSetup(SampleSetup):
+class DecayedSetup(SeparableSetup):
     """The setup of a run with weight decay.
 
     Attributes
     ----------
-    parts : Parts
     finite : DecayProgram
     """
 
-    parts: Parts
     finite: DecayProgram
-
-    @cached_property
-    def margin(self) -> MaxMarginProgram:
-        """The program of the limit without decay."""
-        program: MaxMarginProgram = self.parts.formulation.program(*self.train)
-        return program
-
-    @cached_property
-    def network(self) -> Any:
-        """The untrained network, which the trainer takes."""
-        from ...training.trainers import check_trainer  # with torch, which no limit alone needs
-
-        network = self.parts.network(self.train, self.seeds.weights)
-        check_trainer(self.options.trainer, network)
-        return network
 
 
 def decayed_run(samples: SampleSetup, parts: Parts) -> Run[DecayedSetup]:
@@ -78,12 +62,7 @@ def decayed_run(samples: SampleSetup, parts: Parts) -> Run[DecayedSetup]:
     )
     assumed = tuple(one.declared(setup.options) for one in finite.premises)
     heading = replace(heading, assumptions=assumed)
-    return Run(setup=setup, heading=heading, stages=STAGES, checks=lambda: _check(setup))
-
-
-def _check(setup: DecayedSetup) -> None:
-    """See that memory holds the program, and that the trainer takes the network."""
-    _ = setup.margin, setup.trains and setup.network
+    return Run(setup=setup, heading=heading, stages=STAGES, checks=setup.check)
 
 
 def _program(setup: SampleSetup, parts: Parts) -> DecayProgram:
@@ -120,12 +99,11 @@ def _predict(setup: DecayedSetup, found: Found) -> Iterator[Finding]:
 def _train(setup: DecayedSetup, found: Found) -> Iterator[Finding]:
     """Train the network, and compare it with its limit and with that without decay."""
     from ..fit import fit
-    from .decay_comparison import DecayObserver, compare_decayed
+    from .decay_comparison import compare_decayed, observe_decayed
 
-    limit, network, options = found["limit"], setup.network, setup.options
-    setup.progress.stage(f"solving {setup.parts.formulation.name}, the limit without decay")
-    how = {"solver": options.solver, "tol": options.tol}
-    beside = setup.parts.solve(setup.margin, setup.gates[0], **how)
+    limit, network = found["limit"], setup.runs[0].network
+    setup.progress.stage(f"solving {setup.parts.name}, the limit without decay")
+    beside = setup.solved()
     setup.progress.stage(f"training for {setup.settings.n_steps} steps")
     trajectory = fit(
         setup,
@@ -134,7 +112,7 @@ def _train(setup: DecayedSetup, found: Found) -> Iterator[Finding]:
         settings=setup.settings,
         X_val=setup.held_out.X,
         gates_val=setup.held_out.gates,
-        observer=DecayObserver(limit, setup.train),
+        observer=partial(observe_decayed, limit, setup.train),
     )
     # What draws loads torch, which a limit alone does not need.
     from ..drawing.weight_decay import plot_decayed_units, plot_value_gap
@@ -191,7 +169,7 @@ def _measured(setup: DecayedSetup, limit: FitLimit, network: Any) -> tuple[Assum
     if limit.radius is not None or limit.penalty is None:
         return ()
     X, y, gates = setup.train
-    if setup.finite.norm != "units":
+    if setup.finite.literal.norm != "units":
         one = ENDED.found(said="training ends at no strict saddle", largest=0.0, how="one unit")
         return (one,)
     from ...limits.finite.problem import fit_problem
@@ -206,7 +184,7 @@ def _measured(setup: DecayedSetup, limit: FitLimit, network: Any) -> tuple[Assum
     return (ENDED.found(largest=largest, how=how),)
 
 
-def _margin_ratio(limit: FitLimit, beside: Limit, setup: SampleSetup) -> float:
+def _margin_ratio(limit: FitLimit, beside: MarginLimit, setup: SampleSetup) -> float:
     """Return the margin of the finite limit over the largest, each per unit of the norm."""
     if beside.status not in (Status.SOLVED, Status.INACCURATE) or limit.radius is not None:
         return math.nan

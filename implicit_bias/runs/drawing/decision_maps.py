@@ -22,8 +22,6 @@ Extent = tuple[float, float, float, float]
 
 # Of the square that the samples span, left free around them.
 _MARGIN = 0.08
-# Shapes tell the classes apart as well.
-_CLASSES = ((1.0, "o", POSITIVE), (-1.0, "^", NEGATIVE))
 
 
 @dataclass(frozen=True)
@@ -100,11 +98,7 @@ def plot_decision_map(
     )  # fmt: skip
     _hyperplanes(ax, shown.hyperplanes)
     _level_lines(ax, x1, x2, values, levels)
-    for label, marker, color in _CLASSES:
-        ax.scatter(
-            X[y == label, 0], X[y == label, 1], marker=marker, s=14, color=color,
-            edgecolors="white", linewidths=0.5, zorder=3, label=f"y = {label:+.0f}",
-        )  # fmt: skip
+    plot_samples(ax, X, y)
     ax.set(xlim=extent[:2], ylim=extent[2:], aspect="equal")
     return ax
 
@@ -165,6 +159,16 @@ def plot_decision_maps(
     return list(axes)
 
 
+def plot_samples(ax: Axes, points: Array, y: Array, *, size: float = 14.0) -> None:
+    """Draw points of the plane as markers of their classes."""
+    for label, marker, color in ((1.0, "o", POSITIVE), (-1.0, "^", NEGATIVE)):
+        here = points[y == label]
+        ax.scatter(
+            here[:, 0], here[:, 1], marker=marker, s=size, color=color, edgecolors="white",
+            linewidths=0.5, zorder=3, label=f"y = {label:+.0f}",
+        )  # fmt: skip
+
+
 def _check_plane(X: Array, y: Array, resolution: int) -> None:
     if not is_planar(X):
         raise ValueError(
@@ -191,10 +195,9 @@ def _square_around(X: Array) -> Extent:
     low, high = X[:, :2].min(axis=0), X[:, :2].max(axis=0)
     middle = (low + high) / 2
     half = (0.5 + _MARGIN) * float((high - low).max()) or 1.0
-    return (
-        float(middle[0] - half), float(middle[0] + half),
-        float(middle[1] - half), float(middle[1] + half),
-    )  # fmt: skip
+    left, bottom = map(float, middle - half)
+    right, top = map(float, middle + half)
+    return left, right, bottom, top
 
 
 def _centres(extent: Extent, resolution: int) -> tuple[Array, Array]:

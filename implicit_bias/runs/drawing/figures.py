@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 Panel = Callable[["Axes"], object]
 
@@ -136,6 +137,13 @@ def legend_above(ax: Axes, handles: Sequence[Artist] | None = None) -> None:
         frameon=False, fontsize="small", columnspacing=1.2, handlelength=1.6,
     )  # fmt: skip
     ax.set_title(ax.get_title(), pad=6 + _LINE * -(-len(names) // columns), fontsize="medium")
+
+
+def entry(label: str, **style: Any) -> Line2D:
+    """Return an entry of a legend that no single curve stands for."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], label=label, **style)
 
 
 def _draw(panels: Sequence[Panel], axes: list[Axes]) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 
 from ...data.sample import Sample
 from ...measures.equivalence.folds import FoldSet, Plane, fold_set, plane_of
-from .figures import Row, legend_above
-from .palette import GREEN, GREY, NEGATIVE, ORANGE, POSITIVE, PURPLE, SERIES, SKY
+from .decision_maps import plot_samples
+from .figures import Row, entry, legend_above
+from .palette import GREEN, GREY, ORANGE, PURPLE, SERIES, SKY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 _MARGIN = 1.1
 # Zero sets, by layer: none of the blues and reds of the samples.
 _LAYERS = (ORANGE, GREEN, PURPLE, SKY)
-_CLASSES = ((1.0, "o", POSITIVE), (-1.0, "^", NEGATIVE))
 
 
 def fold_row(networks: Mapping[str, ReLUWeights], train: Sample) -> Row | None:
@@ -43,12 +43,7 @@ def _draw(
     points = plane.coordinates(train.X)
     extent = _MARGIN * float(np.abs(points).max())
     for ax, (name, weights) in zip(axes, networks.items(), strict=True):
-        for label, marker, color in _CLASSES:
-            here = points[train.y == label]
-            ax.scatter(
-                here[:, 0], here[:, 1], marker=marker, s=20, color=color, edgecolors="white",
-                linewidths=0.5, zorder=3, label=f"y = {label:+.0f}",
-            )  # fmt: skip
+        plot_samples(ax, points, np.asarray(train.y), size=20.0)
         ax.set(title=f"{name}: where it bends", xlabel=plane.axes[0])
         ax.set(xlim=(-extent, extent), ylim=(-extent, extent))
         plot_folds(fold_set(weights, extent=extent, plane=(plane.origin, plane.basis)), ax)
@@ -62,24 +57,19 @@ def plot_folds(folds: FoldSet, ax: Axes) -> Axes:
     legend.
     """
     from matplotlib.artist import Artist
-    from matplotlib.lines import Line2D
 
     entries: list[Artist] = list(ax.get_legend_handles_labels()[0])
     for layer in range(len(folds.widths)):
         here = (folds.layer == layer) & folds.bends
         color = _LAYERS[layer % len(_LAYERS)]
         ax.plot(*folds.coordinates[here].T, ".", color=color, markersize=3, zorder=2)
-        label = f"zero set of layer {layer + 1}"
-        entries.append(Line2D([], [], color=color, linestyle="none", marker=".", label=label))
+        dots = {"color": color, "linestyle": "none", "marker": "."}
+        entries.append(entry(f"zero set of layer {layer + 1}", **dots))
     if not folds.bends.all():
-        style: dict[str, Any] = {
-            "linestyle": "none",
-            "marker": "o",
-            "color": GREY,
-            "fillstyle": "none",
-        }
+        style: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": GREY,
+                                 "fillstyle": "none"}  # fmt: skip
         ax.plot(*folds.coordinates[~folds.bends].T, markersize=3, zorder=1, **style)
-        entries.append(Line2D([], [], label="no bend: hidden by a layer above", **style))
+        entries.append(entry("no bend: hidden by a layer above", **style))
     ax.set_aspect("equal")
     legend_above(ax, entries)
     return ax
@@ -94,20 +84,13 @@ def plot_surface(surface: FoldSurface, ax: Axes) -> Axes:
     ----------
     M. Phuong, "Underspecification in Deep Learning", figure 2.4.
     """
-    from matplotlib.lines import Line2D
-
     for ends, index in zip(surface.segments, surface.index, strict=True):
         ax.plot(*ends.T, color=SERIES[(index - 1) % len(SERIES)], linewidth=1.6)
     middles = surface.segments.mean(axis=1)
     style = {"arrowstyle": "->", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
     for a, b in surface.edges:
         ax.annotate("", xytext=tuple(middles[a]), xy=tuple(middles[b]), arrowprops=style)
-    legend_above(
-        ax,
-        [
-            Line2D([], [], color=SERIES[k % len(SERIES)], label=f"index {k + 1}")
-            for k in range(surface.order)
-        ],
-    )
+    indices = range(surface.order)
+    legend_above(ax, [entry(f"index {k + 1}", color=SERIES[k % len(SERIES)]) for k in indices])
     ax.set_aspect("equal")
     return ax

@@ -68,23 +68,13 @@ def map_row(
     """
     gates = network_gates or transform
 
-    def network_map(step: int, network: torch.nn.Module) -> DecisionMap:
-        """Return the decision map of a network at a step."""
+    limit_scores = partial(_limit_scores, limit, transform)
+    maps = [DecisionMap(limit_title, limit_scores, limit.objective, lines(None))]
+    for step, network in snapshots:
         norm = network_norm(limit, network)
-        return DecisionMap(
-            f"network after {step} steps" if step else "network at the start",
-            partial(_network_scores, network, gates),
-            norm=norm if norm > 0 else 1.0,
-            hyperplanes=lines(network),
-        )
-
-    first = DecisionMap(
-        limit_title,
-        partial(_limit_scores, limit, transform),
-        norm=limit.objective,
-        hyperplanes=lines(None),
-    )
-    maps = [first, *(network_map(step, network) for step, network in snapshots)]
+        title = f"network after {step} steps" if step else "network at the start"
+        own_scores = partial(_network_scores, network, gates)
+        maps.append(DecisionMap(title, own_scores, norm if norm > 0 else 1.0, lines(network)))
     return Row(len(maps), partial(_draw, maps, train), height=3.4)
 
 

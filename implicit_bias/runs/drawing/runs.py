@@ -5,6 +5,7 @@ Step 0 has a place on the axis of steps, which is logarithmic from 1 on and line
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from ...limits.limit import HasNorm
 from ...measures.scalars import dead_units
 from ...quantities.table import TABLE
 from ...training.trajectory import Trajectory
-from .figures import PREDICTED, STEPS, UNIT_SHARE, Panel, legend_above
+from .figures import PREDICTED, STEPS, UNIT_SHARE, Panel, entry, legend_above
 from .palette import BLUE, GREEN, PURPLE, SERIES
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ Array = NDArray[np.float64]
 SHORT = 50.0  # An axis of steps whose ends have a smaller ratio has labels at 1, 2 and 5.
 FAR = 100.0  # Margins beyond this are drawn on a logarithmic axis.
 TICK = 0  # matplotlib's marker "a tick to the left"
+# Of an entry for such ticks.
+ON_THE_RIGHT: dict[str, Any] = {"linestyle": "none", "marker": TICK, "markersize": 8}
 DIFFERENCE = "difference on held-out data"
 KKT_DISTANCE = "KKT distance (0)"
 KKT = {
@@ -47,7 +50,7 @@ def plot_margins(trajectory: Trajectory, ax: Axes) -> Axes:
     ax.plot(trajectory.step, trajectory.smallest_margin, color=BLUE, marker=".")
     ax.axhline(0, color="0.6", linewidth=0.8)
     ax.set_ylabel(TABLE["smallest_margin"].label)
-    return _steps(ax, trajectory)
+    return step_axis(ax, float(trajectory.step[-1]))
 
 
 def plot_margin_ratio(trajectory: Trajectory, limit: MarginLimit, ax: Axes) -> Axes:
@@ -64,7 +67,7 @@ def plot_margin_ratio(trajectory: Trajectory, limit: MarginLimit, ax: Axes) -> A
         name: (np.where(ratio > 0, 1 - ratio, np.nan), colors[name])
         for name, ratio in margin_ratios(trajectory, limit).items()
     }
-    return _log_curves(ax, trajectory, curves, TABLE["margin_ratio"].distance_label)
+    return log_curves(ax, trajectory, curves, TABLE["margin_ratio"].distance_label)
 
 
 def plot_agreement(trajectory: Trajectory, scores: Array, ax: Axes) -> Axes:
@@ -86,7 +89,7 @@ def plot_agreement(trajectory: Trajectory, scores: Array, ax: Axes) -> Axes:
     if "zeta_cosine" in trajectory.observed:
         lacking = 1 - trajectory.observed["zeta_cosine"]
         curves[TABLE["zeta_cosine"].distance_label] = (lacking, PURPLE)
-    return _log_curves(ax, trajectory, curves, DIFFERENCE)
+    return log_curves(ax, trajectory, curves, DIFFERENCE)
 
 
 def labels_differ(trained: Array, predicted: Array) -> NDArray[np.bool_]:
@@ -102,12 +105,13 @@ def plot_kkt(trajectory: Trajectory, ax: Axes) -> Axes:
     These are `kkt_residual`, `1 - kkt_cosine` and `kkt_complementarity`, as far as measured, on a
     log axis where they are positive: all are 0 at a KKT point.
     """
-    curves = {}
-    for name, (label, color) in KKT.items():
-        if name in trajectory.observed:
-            values = trajectory.observed[name]
-            curves[label] = (1 - values if name == "kkt_cosine" else values, color)
-    return _log_curves(ax, trajectory, curves, KKT_DISTANCE)
+    found = trajectory.observed
+    curves = {
+        label: (1 - found[name] if name == "kkt_cosine" else found[name], color)
+        for name, (label, color) in KKT.items()
+        if name in found
+    }
+    return log_curves(ax, trajectory, curves, KKT_DISTANCE)
 
 
 def plot_unit_norms(
@@ -130,8 +134,10 @@ def plot_unit_norms(
         color = SERIES[h] if few else _ramp(order[h] / (n_units - 1))
         style: dict[str, Any] = {"color": color} if live[h] else {"color": "0.6", "linestyle": ":"}
         ax.plot(trajectory.step, shares[:, h], linewidth=1.5 if few else 0.8, **style)
-        if not np.isnan(targets[h]):
-            _asymptote(ax, targets[h], style["color"], few)
+        if not np.isnan(targets[h]) and few:
+            ax.axhline(targets[h], linestyle="--", linewidth=1, color=style["color"])
+        elif not np.isnan(targets[h]):
+            tick_on_the_right(ax, targets[h], style["color"])
     dead = np.zeros(n_units, dtype=bool)
     dead[dead_units(norms[-1])] = True
     if dead.any():
@@ -141,7 +147,7 @@ def plot_unit_norms(
     legend_above(ax, _unit_entries(live, dead, name=name if predicted else "", few=few))
     ax.set_ylim(bottom=0)
     ax.set_ylabel(UNIT_SHARE)
-    return _steps(ax, trajectory)
+    return step_axis(ax, float(trajectory.step[-1]))
 
 
 def plot_growth(trajectory: Trajectory, ax: Axes) -> Axes:
@@ -150,7 +156,7 @@ def plot_growth(trajectory: Trajectory, ax: Axes) -> Axes:
         "weight norm": (trajectory.weight_norm, BLUE),
         TABLE["log_inverse_loss"].label: (-trajectory.log_loss, GREEN),
     }
-    return _log_curves(ax, trajectory, curves, "growth")
+    return log_curves(ax, trajectory, curves, "growth")
 
 
 def plot_gate_changes(step: ArrayLike, changed: ArrayLike, ax: Axes) -> Axes:
@@ -236,41 +242,42 @@ def _predicted_shares(limit: MarginLimit | None, n_units: int) -> tuple[NDArray[
     return to_numpy(limit.live), predicted / predicted.sum()
 
 
-def _asymptote(ax: Axes, height: float, color: Any, few: bool) -> None:
-    if few:
-        ax.axhline(height, linestyle="--", linewidth=1, color=color)
-        return
+def tick_on_the_right(ax: Axes, height: float, color: Any) -> None:
+    """Mark a height at the right edge of a panel."""
     ax.plot(
         1, height, marker=TICK, markersize=8, markeredgewidth=1.5, color=color,
-        transform=ax.get_yaxis_transform(),
+        transform=ax.get_yaxis_transform(), clip_on=False,
     )  # fmt: skip
 
 
 def _unit_entries(
     live: NDArray[np.bool_], dead: NDArray[np.bool_], *, name: str, few: bool
 ) -> list[Line2D]:
-    from matplotlib.lines import Line2D
-
-    entries = [Line2D([], [], color="0.2", label=f"{len(live)} units of the network")]
-    if name:
-        style: dict[str, Any] = (
-            {"linestyle": "--"} if few else {"linestyle": "none", "marker": TICK, "markersize": 8}
-        )
-        label = name if few else f"{name} (on the right)"
-        entries.append(Line2D([], [], color="0.2", label=label, **style))
+    entries = [entry(f"{len(live)} units of the network", color="0.2")]
+    if name and few:
+        entries.append(entry(name, color="0.2", linestyle="--"))
+    elif name:
+        entries.append(entry(f"{name} (on the right)", color="0.2", **ON_THE_RIGHT))
     if not live.all():
-        label = f"dead in the limit ({(~live).sum()})"
-        entries.append(Line2D([], [], color="0.6", linestyle=":", label=label))
+        entries.append(entry(f"dead in the limit ({(~live).sum()})", color="0.6", linestyle=":"))
     if dead.any():
         label = f"dead in the network ({dead.sum()})"
-        entries.append(Line2D([], [], color="black", marker="x", linestyle="none", label=label))
+        entries.append(entry(label, color="black", marker="x", linestyle="none"))
     return entries
 
 
-def _log_curves(
-    ax: Axes, trajectory: Trajectory, curves: dict[str, tuple[Array, str]], ylabel: str
+def log_curves(
+    ax: Axes, trajectory: Trajectory, curves: Mapping[str, tuple[Array, str]], ylabel: str
 ) -> Axes:
-    """Draw curves on a log axis where they are positive; leave out those that never are."""
+    """Draw curves on a log axis where they are positive; leave out those that never are.
+
+    Parameters
+    ----------
+    ax : Axes
+    trajectory : Trajectory
+    curves : mapping of label to (T,) array and colour
+    ylabel : str
+    """
     first = float(trajectory.step[-1])
     for label, (values, color) in curves.items():
         shown = values > 0
@@ -280,11 +287,16 @@ def _log_curves(
         # Not left out: a line across what is not known would say that it is.
         values = np.where(shown, values, np.nan)
         ax.plot(trajectory.step, values, color=color, marker=".", label=label)
+    legend_above(ax)
+    return log_step_axes(ax, ylabel, float(trajectory.step[-1]), first=first)
+
+
+def log_step_axes(ax: Axes, ylabel: str, last: float, *, first: float) -> Axes:
+    """Set the axes of a panel to powers of ten over steps."""
     ax.set_yscale("log")
     power_ticks(ax)
     ax.set_ylabel(ylabel)
-    legend_above(ax)
-    return step_axis(ax, float(trajectory.step[-1]), first=first)
+    return step_axis(ax, last, first=first)
 
 
 def power_ticks(ax: Axes) -> None:
@@ -297,10 +309,6 @@ def power_ticks(ax: Axes) -> None:
         # Thresholds of infinity: 2 and 5 have labels however many decades there are.
         ax.yaxis.set_major_formatter(LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
         ax.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _steps(ax: Axes, trajectory: Trajectory) -> Axes:
-    return step_axis(ax, float(trajectory.step[-1]))
 
 
 def step_axis(ax: Axes, last: float, *, first: float = 0.0) -> Axes:

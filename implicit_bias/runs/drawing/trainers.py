@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from ..._support.solve import to_numpy
 from ...quantities.table import TABLE
 from ...training.trajectory import Trajectory
-from .figures import PREDICTED, Panel, legend_above
+from .figures import PREDICTED, Panel, entry, legend_above
 from .palette import SERIES
 from .runs import (
     DIFFERENCE,
     KKT_DISTANCE,
     labels_differ,
+    log_step_axes,
     margin_ratios,
     plot_unit_norms,
-    power_ticks,
-    step_axis,
 )
 
 if TYPE_CHECKING:
@@ -107,24 +106,15 @@ def plot_trainer_curves(
                 first = min(first, float(steps[0]))
                 ax.plot(steps, values[shown], style, color=color, marker=".", markersize=4)
                 styles[name] = style
-    ax.set_yscale("log")
-    power_ticks(ax)
-    ax.set_ylabel(ylabel)
     _legend(ax, list(curves), styles)
-    return step_axis(ax, last, first=first)
+    return log_step_axes(ax, ylabel, last, first=first)
 
 
 def _legend(ax: Axes, trainers: list[str], styles: Mapping[str, str]) -> None:
-    from matplotlib.lines import Line2D
-
-    entries = [
-        Line2D([], [], color=color, label=trainer)
-        for color, trainer in zip(_colors(len(trainers)), trainers, strict=True)
-    ]
+    colors = zip(trainers, _colors(len(trainers)), strict=True)
+    entries = [entry(trainer, color=color) for trainer, color in colors]
     words = {name: style for name, style in styles.items() if name}
-    for name, style in words.items():
-        look: dict[str, Any] = {"color": "0.2", "linestyle": style, "label": name}
-        entries.append(Line2D([], [], **look))
+    entries += [entry(name, color="0.2", linestyle=style) for name, style in words.items()]
     legend_above(ax, entries)
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from ...measures.growth.growth_law import UnitChange, UnitGrowth
 from ...quantities.table import TABLE
 from ...training.trajectory import Trajectory
-from .figures import UNIT_SHARE, Panel, legend_above
+from .figures import UNIT_SHARE, Panel, entry, legend_above
 from .palette import SERIES
+from .runs import ON_THE_RIGHT, tick_on_the_right
 from .trainers import label_trainer
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ LEAST, MOST = 30.0, 1e6
 BELOW = 3.0
 # Until the loss is 1 / e shares follow the start and not the law.
 START = 1.0
-TICK = 0  # matplotlib's marker "a tick to the left"
 POINTS = 100
 # Between names of units beside the panel, in shares of its height: a line of small letters.
 LINE = 0.075
@@ -89,10 +89,7 @@ def _continue(ax: Axes, growth: UnitGrowth, change: UnitChange, end: float, colo
     for one in change.arrivals:
         ax.plot(one.log_inverse_loss, one.share, "o", color=color, markersize=4, zorder=3)
     if target > 0:
-        ax.plot(
-            1, target, marker=TICK, markersize=8, markeredgewidth=1.5, color=color,
-            transform=ax.get_yaxis_transform(), clip_on=False,
-        )  # fmt: skip
+        tick_on_the_right(ax, target, color)
     return float(y[-1])
 
 
@@ -121,13 +118,10 @@ def _name_units(ax: Axes, ends: Mapping[int, float], colors: Mapping[int, str]) 
 
 
 def _legend(ax: Axes, growth: UnitGrowth) -> None:
-    from matplotlib.lines import Line2D
-
     entries = [
-        Line2D([], [], color="0.2", label="trained"),
-        Line2D([], [], color="0.2", linestyle="--", label="descent from here"),
+        entry("trained", color="0.2"),
+        entry("descent from here", color="0.2", linestyle="--"),
     ]
     if not np.isnan(growth.limit_shares).any():
-        style: dict[str, Any] = {"linestyle": "none", "marker": TICK, "markersize": 8}
-        entries.append(Line2D([], [], color="0.2", label="limit", **style))
+        entries.append(entry("limit", color="0.2", **ON_THE_RIGHT))
     legend_above(ax, entries)

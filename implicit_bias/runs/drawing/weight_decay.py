@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...training.trajectory import Trajectory
 from .palette import BLUE, GREEN
-from .runs import power_ticks, step_axis
+from .runs import log_curves, step_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,17 +21,11 @@ def plot_value_gap(trajectory: Trajectory, ax: Axes) -> Axes:
     Once by the network's own loss slopes, which bound the optimum without a solver, and once by the
     limit's.
     """
-    curves = {"value_gap": ("by its own loss slopes", BLUE),
-              "over_optimum": ("beside the limit", GREEN)}  # fmt: skip
-    for name, (label, color) in curves.items():
-        values = trajectory.observed[name]
-        shown = np.where(values > 0, values, np.nan)
-        ax.plot(trajectory.step, shown, color=color, marker=".", label=label)
-    ax.set_yscale("log")
-    power_ticks(ax)
-    ax.set_ylabel("value above the optimum, relative")
-    ax.legend(fontsize="small")
-    return step_axis(ax, float(trajectory.step[-1]))
+    curves = {
+        "by its own loss slopes": (trajectory.observed["value_gap"], BLUE),
+        "beside the limit": (trajectory.observed["over_optimum"], GREEN),
+    }
+    return log_curves(ax, trajectory, curves, "value above the optimum, relative")
 
 
 def plot_decayed_units(trajectory: Trajectory, unit_norms: NDArray[np.float64], ax: Axes) -> Axes:
