@@ -1,6 +1,5 @@
 """Names of `implicit_bias.runs.diagnosis`, with the modules that they are loaded from."""
 
-from .local import LocalFound as LocalFound
 from .local import find_local as find_local
 from .network_report import diagnose as diagnose
 from .optimum import Optimum as Optimum

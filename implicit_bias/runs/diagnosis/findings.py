@@ -13,14 +13,15 @@ import torch
 
 from ..._support.solve import Status
 from ..._support.words import MarginLoss
-from ...limits.limit import Limit
+from ...data.arrays import Floats
 from ...measures.growth.extrapolation import extrapolate, inverse_log_loss
 from ...measures.growth.unit_growth import unit_growth
 from ...measures.scalars import DUAL_SLACK
 from ...networks.losses.objectives import log_mean_loss
-from ...networks.recognition.structure import Form, Structure
+from ...networks.recognition.structure import Structure
 from ...quantities.assumptions import Assumption, Premise
 from ...quantities.formatting import DASH
+from ...quantities.measured import plain
 from ...quantities.premises import (
     DUAL_NORMS,
     FULL_BATCHES,
@@ -42,9 +43,8 @@ from ..reports.findings import dual_condition, solved
 from ..reports.views import Views
 from ..unit_changes import growth_finding
 from .figure import plot_margins_beside, plot_ratio, plot_unit_shares
-from .optimum import Optimum
-from .state import MeasuredNetwork, OwnNetwork, recognised_network, unseparated
-from .theory import THEORIES, form_in_words
+from .state import MeasuredNetwork, OwnNetwork, recognised_network
+from .theory import form_in_words
 
 FORM = "what the network is (measured)"
 
@@ -77,15 +77,12 @@ def form_finding(structure: Structure) -> Finding:
         powers = ", ".join(f"{name}: {power:g}" for name, power in scaling.exponents.items())
         text = f"quasi-homogeneous, parameters scaled by a to these powers, {powers} (measured)"
         assumptions.append(Assumption(text, True))
+    measured = (
+        "degree", "error", "euler_error", "mixed", "degree_without", "exponents", "powers",
+    )  # fmt: skip
     record = {
         "form": structure.form.name,
-        "degree": scaling.degree,
-        "error": scaling.error,
-        "euler_error": scaling.euler_error,
-        "mixed": list(scaling.mixed),
-        "degree_without": scaling.degree_without,
-        "exponents": dict(scaling.exponents),
-        "powers": list(scaling.powers),
+        **{name: plain(getattr(scaling, name)) for name in measured},
         "parameters": {
             one.name: {"shape": list(one.shape), "degree": one.degree,
                        "together": list(one.together),
@@ -119,9 +116,9 @@ def _in_words(structure: Structure, name: str) -> str:
     return "curved"
 
 
-def limit_finding(structure: Structure, optimum: Optimum) -> Finding:
+def limit_finding(network: MeasuredNetwork) -> Finding:
     """Return the certified limit or bound; empty where the form has neither."""
-    limit = optimum.limit
+    optimum, limit = network.optimum, network.optimum.limit
     if limit is None:
         rows = (("program", optimum.remark),) if optimum.remark else ()
         tables = (Table("prediction", ("", "none"), rows),) if rows else ()
@@ -132,9 +129,8 @@ def limit_finding(structure: Structure, optimum: Optimum) -> Finding:
     }  # fmt: skip
     if limit.status is not Status.SOLVED:
         values = {"status": limit.status.name, **values}
-    named = THEORIES[structure.form].says == "limit"
-    found = found.but(sides=(Side(optimum.name, values, predicted=named),))
-    if named:
+    found = found.but(sides=(Side(optimum.name, values, predicted=network.named),))
+    if network.named:
         return found
     whose = "every network with its present gates" if optimum.present_gates else "every network"
     table = replace(found.views.tables[0], title=f"a bound of {whose}")
@@ -142,22 +138,21 @@ def limit_finding(structure: Structure, optimum: Optimum) -> Finding:
     return found.but(tables=(table,), assumptions=said)
 
 
-def network_finding(
-    found: MeasuredNetwork, structure: Structure, optimum: Optimum, loss: MarginLoss
-) -> Finding:
+def network_finding(found: MeasuredNetwork, loss: MarginLoss) -> Finding:
     """Return the network beside its limit: margins, norms, KKT residual, units."""
-    state = found.state
+    state, optimum, kkt = found.state, found.optimum, found.kkt
     log_loss = float(log_mean_loss(torch.tensor(found.margins), loss))
-    separates = state.smallest_margin > 0
     assumptions = [
-        SEPARATES.found(said="the network separates its training data (measured)", holds=separates),
+        SEPARATES.found(
+            said="the network separates its training data (measured)", holds=found.separates
+        ),
         LOSS.found(
             said=f"the loss is exponential-like: {loss}, as it was said to be",
             holds=True,
             how="as was said",
         ),
         LOSS_TO_0.found(said=f"{LOSS_TO_0.text}: log(1/loss) is {-log_loss:.3g} now"),
-        *_open_premises(THEORIES[structure.form].assumes),
+        *_open_premises(found.theory.assumes),
     ]
     if state.n_units > 1 and not math.isnan(state.largest_dual_norm):
         at_most_one = state.largest_dual_norm <= 1 + DUAL_SLACK
@@ -165,27 +160,38 @@ def network_finding(
         assumptions.append(dual_condition(holds, state.largest_dual_norm))
     limit = optimum.limit if optimum.features is not None else None
     panels: list[Any] = []
-    if separates:
+    if found.separates:
         beside = None if limit is None else np.sort(np.asarray(limit.margins, dtype=float))
         own = np.sort(found.margins) / state.smallest_margin
         panels = [partial(plot_margins_beside, own, beside)]
-        if structure.form is Form.UNITS and found.kkt is not None and state.n_units > 1:
-            panels.append(partial(plot_unit_shares, *_shares(structure, found, limit)))
-    said = state.cells() | {"log_inverse_loss": -log_loss, "smallest_margin": state.smallest_margin}
-    rows = (*state.rows(), *lines({"log_inverse_loss": -log_loss}, "log_inverse_loss"))
+        if kkt is not None and state.n_units > 1:
+            shares, dual_norms = _shares(found.unit_norms), np.asarray(kkt.dual_norms)
+            theirs = None if limit is None else _shares(np.asarray(limit.unit_norms, dtype=float))
+            panels.append(partial(plot_unit_shares, shares, theirs, dual_norms))
+    ends = {"log_inverse_loss": -log_loss}
+    record = {} if kkt is None else kkt.to_dict()
+    known = {name: one for name, one in record.items() if not isinstance(one, list)}
+    rows = (*state.rows(), *lines(ends, *ends))
+    sides = [Side("network", _of_screen(state, -log_loss))]
+    if not math.isnan(state.error_limit):
+        sides.insert(0, Side(optimum.name, {"error": state.error_limit}, predicted=True))
     return Finding(
         "comparison",
         {"comparison": state},
         assumptions=tuple(assumptions),
         panels=tuple(panels),
         further=Views(
-            record={"kkt": None if found.kkt is None else _record(found.kkt)},
+            record={"kkt": known or None},
             tables=(Table("the network", ("", "value"), rows, of_network=True),),
-            row=said,
-            sides=(*_held_out_side(state, optimum), Side("network", _of_screen(state, -log_loss))),
-            shortfall="" if separates else unseparated(found),
+            row=ends,
+            sides=tuple(sides),
+            shortfall="" if found.separates else found.lacking,
         ),
     )
+
+
+def _shares(norms: Floats) -> Floats:
+    return np.asarray(norms / norms.sum())
 
 
 # Premises that have an assumption of their own, in the words of what was found.
@@ -207,13 +213,12 @@ def _open_premises(premises: Sequence[Premise]) -> list[Assumption]:
 
 def _of_screen(state: OwnNetwork, log_inverse_loss: float) -> dict[str, Any]:
     """Return what the first screen says of the network, the important first."""
-    error = state.error_network
     values = {
         "objective": state.value if math.isnan(state.function_value) else state.function_value,
         "margin_ratio": state.margin_ratio,
         "kkt_residual": state.kkt_residual,
         "agreement": state.agreement,
-        "error": error,
+        "error": state.error_network,
         "largest_dual_norm": state.largest_dual_norm if state.n_units > 1 else math.nan,
         "smallest_margin": state.smallest_margin,
         "log_inverse_loss": log_inverse_loss,
@@ -222,61 +227,30 @@ def _of_screen(state: OwnNetwork, log_inverse_loss: float) -> dict[str, Any]:
     return {name: one for name, one in values.items() if not math.isnan(one)}
 
 
-def _held_out_side(state: OwnNetwork, optimum: Optimum) -> tuple[Side, ...]:
-    """Return what the limit's column says of held-out data, where there are some."""
-    error = state.error_limit
-    return () if math.isnan(error) else (Side(optimum.name, {"error": error}, predicted=True),)
-
-
-def _record(kkt: Any) -> dict[str, Any]:
-    record: dict[str, Any] = kkt.to_dict()
-    return {name: one for name, one in record.items() if not isinstance(one, list)}
-
-
-def _shares(
-    structure: Structure, found: MeasuredNetwork, limit: Limit | None
-) -> tuple[Any, Any, Any]:
-    """Shares of the norm of all units, those in the limit, and dual norms."""
-    assert structure.units is not None and found.kkt is not None
-    norms = structure.units.zeta(structure.subject.weights).norm(dim=1).numpy()
-    predicted = None
-    if limit is not None:
-        own = np.asarray(limit.unit_norms, dtype=float)
-        predicted = own / own.sum()
-    return norms / norms.sum(), predicted, np.asarray(found.kkt.dual_norms)
-
-
-def units_finding(structure: Structure, optimum: Optimum, found: MeasuredNetwork) -> Finding:
+def units_finding(found: MeasuredNetwork) -> Finding:
     """Return which units will still grow or fall, to first order; empty without several units."""
-    if structure.form is not Form.UNITS or found.kkt is None or found.state.n_units < 2:
+    if found.kkt is None or found.state.n_units < 2:
         return Finding("slow units")
+    structure = found.structure
     network = recognised_network(structure)
     assert network is not None
-    growth = unit_growth(network, *structure.subject.data, limit=optimum.limit, kkt=found.kkt)
-    return growth_finding(growth)
+    limit = found.optimum.limit
+    return growth_finding(unit_growth(network, *structure.subject.data, limit=limit, kkt=found.kkt))
 
 
-def course_finding(
-    trajectory: Trajectory, structure: Structure, optimum: Optimum, found: MeasuredNetwork
-) -> Finding:
+def course_finding(trajectory: Trajectory, found: MeasuredNetwork) -> Finding:
     """Return where the margin ratio is heading along a trajectory of this network."""
-    degree = structure.homogeneity.whole_degree
-    named = THEORIES[structure.form].says == "limit"
-    known = named and math.isfinite(optimum.bound) and degree is not None
-    ratio = trajectory.observed.get("margin_ratio")
-    if ratio is None and known:
-        assert degree is not None
-        values = (trajectory.weight_norm**2 / degree) ** (degree / 2)
-        ratio = optimum.bound * trajectory.smallest_margin / values
+    degree, bound = found.structure.homogeneity.whole_degree, found.optimum.bound
     objects: dict[str, Any] = {"trajectory": trajectory}
-    separates = found.state.smallest_margin > 0
-    if ratio is None or degree is None or not separates or not known:
+    if degree is None or not (found.named and found.separates and math.isfinite(bound)):
         return Finding.said("prospects", record={"farther": None}, objects=objects)
+    ratio = trajectory.observed.get("margin_ratio")
+    if ratio is None:
+        values = (trajectory.weight_norm**2 / degree) ** (degree / 2)
+        ratio = bound * trajectory.smallest_margin / values
     units: Mapping[str, Any] = {}
-    if structure.form is Form.UNITS and found.kkt is not None:
-        assert structure.units is not None
-        norms = structure.units.zeta(structure.subject.weights).norm(dim=1).numpy()
-        units = {"dual_norms": found.kkt.dual_norms, "unit_norms": norms}
+    if len(found.unit_norms) and found.kkt is not None:
+        units = {"dual_norms": found.kkt.dual_norms, "unit_norms": found.unit_norms}
     u = inverse_log_loss(trajectory.log_loss)
     heading = extrapolate(u, ratio, upper=1.0, degree=degree, **units)
     return heading_finding(heading, float(ratio[-1]), float(u[-1])).but(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,9 +23,10 @@ from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number
 from ...quantities.said import Side, Table
 from ...quantities.table import TABLE
-from ..reports.bounds import bound_evidence, local_evidence
+from ..reports.bounds import bound_evidence, certified, least_evidence, local_evidence
 from ..reports.finding import Finding
 from ..reports.verdict import OPTIMA, WITHIN, Evidence
+from ..reports.views import Views
 from .optimum import Optimum, quadratic_bound
 from .state import MeasuredNetwork, recognised_network
 
@@ -36,58 +37,67 @@ ATTAINED = 1e-6
 SECONDS = 60.0
 
 
-@dataclass(frozen=True, eq=False)
-class LocalFound:
-    """What was found next to a network.
-
-    Attributes
-    ----------
-    finding : Finding
-        Empty where nothing was looked for.
-    evidence : tuple of Evidence
-        On the network beside its local limit, and of a bound of all networks.
-    """
-
-    finding: Finding
-    evidence: tuple[Evidence, ...] = ()
-
-
-def find_local(
-    structure: Structure, optimum: Optimum, found: MeasuredNetwork, *, max_weights: int
-) -> LocalFound:
+def find_local(found: MeasuredNetwork, *, max_weights: int) -> Finding:
     """Find the local limit of a network that separates its data, where its form has one.
 
     Parameters
     ----------
-    structure : Structure
-    optimum : Optimum
     found : MeasuredNetwork
     max_weights : int
         Networks of more weights are given none.
+
+    Returns
+    -------
+    Finding
+        With evidence on the network beside its local limit, and of a bound of all networks; empty
+        where nothing was looked for.
     """
-    if not found.state.smallest_margin > 0:
-        return LocalFound(Finding(LOCAL))
+    structure = found.structure
     polynomial = structure.form in (Form.LAYERS, Form.QUADRATIC, Form.POLYNOMIAL)
-    if not (polynomial or structure.form is Form.TWO_LAYER_RELU):
-        return LocalFound(Finding(LOCAL))
+    if not found.separates or not (polynomial or structure.form is Form.TWO_LAYER_RELU):
+        return Finding(LOCAL)
     size = structure.subject.n_weights
     if size > max_weights:
         return _not_looked_for(f"{size:,} weights are more than `max_weights` = {max_weights:,}")
-    return _of_polynomial(structure, optimum, found) if polynomial else _of_relu(structure)
+    return _of_polynomial(found) if polynomial else _of_relu(structure)
 
 
-def _not_looked_for(why: str) -> LocalFound:
-    return LocalFound(
-        Finding.said(
-            LOCAL, tables=(Table("the local limit was not looked for", ("", "why"), (("", why),)),)
-        )
+def _not_looked_for(why: str) -> Finding:
+    table = Table("the local limit was not looked for", ("", "why"), (("", why),))
+    return Finding.said(LOCAL, tables=(table,))
+
+
+def _finding(
+    limit: LocalLimit | ReLULocalLimit,
+    rows: Iterable[tuple[str, ...]],
+    cells: Mapping[str, Any],
+    proof: Mapping[str, Any],
+    values: Mapping[str, Any],
+    **known: Any,
+) -> Finding:
+    """Return the finding of a local limit beside the network."""
+    title, heads = "the network beside its local limit", ("", "value", "what it is")
+    return Finding(
+        LOCAL,
+        further=Views(
+            record={"local_limit": limit.to_dict()},
+            tables=(Table(title, heads, tuple(rows)),),
+            certificates={LOCAL: proof},
+            objects={"local_limit": limit},
+            sides=(
+                Side(LOCAL, {"objective": limit.value, **values}),
+                Side("network", {"local_ratio": cells["local_ratio"]}),
+            ),
+            row=cells,
+        ),
+        **known,
     )
 
 
 # Two-layer ReLU networks
 
 
-def _of_relu(structure: Structure) -> LocalFound:
+def _of_relu(structure: Structure) -> Finding:
     subject, layers = structure.subject, structure.layers
     assert layers is not None
     w, a = layers.matrices(subject.weights)
@@ -98,45 +108,29 @@ def _of_relu(structure: Structure) -> LocalFound:
     except MissingExtra as error:
         return _not_looked_for(str(error))
     proof, reached = limit.certificate, limit.status in OPTIMA
+    least = number(proof.lower_bound, ".8g") if proof.lower_bound > 0 else "not known"
+    covered = "yes" if reached and limit.covers(network) else "no, or not known"
     slope = [("slope of closed units", number(layers.slope, ".4g"), "measured")]
     rows = (
         ("status", limit.status.name, "certified"),
         ("value of the network's function", number(limit.start_value, ".8g"), "measured"),
         (TABLE["local_value"].title, number(limit.value, ".8g"), "certified"),
         ("  no network in its cones is below", number(limit.bound, ".8g"), "certified"),
-        ("  no network of any width is below", _bound_text(proof.lower_bound), "certified"),
+        ("  no network of any width is below", least, "certified"),
         ("  smallest turn out of the cones, degrees", number(proof.smallest_turn, ".3g"),
          "certified"),
         *(slope if layers.slope else []),
         ("live units, and to spare", f"{len(limit.units)}, {limit.n_spare}", "measured"),
-        ("the network lies in the cones", _covered(limit, network), "certified"),
+        ("the network lies in the cones", covered, "certified"),
         *([("what is not known", limit.reason, "")] if limit.reason else []),
     )  # fmt: skip
-    finding = Finding.said(
-        LOCAL,
-        record={"local_limit": limit.to_dict()},
-        tables=(Table("the network beside its local limit", ("", "value", "what it is"), rows),),
-        certificates={LOCAL: limit.to_dict()},
-        objects={"local_limit": limit},
-        sides=(
-            Side(LOCAL, {"objective": limit.value, "gap": limit.gap}),
-            Side("network", {"local_ratio": limit.value / limit.start_value}),
-        ),
-        row={
-            "local_value": limit.value,
-            "local_ratio": limit.value / limit.start_value,
-            "local_status": limit.status.name,
-        },
-    )
-    return LocalFound(finding, tuple(_relu_evidence(limit, reached=reached)))
-
-
-def _bound_text(bound: float) -> str:
-    return number(bound, ".8g") if bound > 0 else "not known"
-
-
-def _covered(limit: ReLULocalLimit, network: ReLU) -> str:
-    return "yes" if limit.status in OPTIMA and limit.covers(network) else "no, or not known"
+    cells = {
+        "local_value": limit.value,
+        "local_ratio": limit.value / limit.start_value,
+        "local_status": limit.status.name,
+    }
+    evidence = tuple(_relu_evidence(limit, reached=reached))
+    return _finding(limit, rows, cells, limit.to_dict(), {"gap": limit.gap}, evidence=evidence)
 
 
 def _relu_evidence(limit: ReLULocalLimit, *, reached: bool) -> Iterator[Evidence]:
@@ -162,22 +156,21 @@ def _relu_evidence(limit: ReLULocalLimit, *, reached: bool) -> Iterator[Evidence
     )
     bound = limit.certificate.lower_bound
     if bound > 0:
-        said = f"no two-layer ReLU network, of any width, is below {bound:.5g} (proved)"
-        if reached and limit.status is not Status.GLOBAL_OPTIMUM:
-            said += f": the best of all lies between {bound:.5g} and {limit.value:.5g}"
-        yield Evidence(theory="bound", beside={"lower_bound": bound}, numbers=said)
+        above = reached and limit.status is not Status.GLOBAL_OPTIMUM
+        who = "two-layer ReLU network, of any width,"
+        yield least_evidence(who, bound, limit.value if above else math.inf)
 
 
 # Polynomials in the weights, behind fixed gates
 
 
-def _of_polynomial(structure: Structure, optimum: Optimum, found: MeasuredNetwork) -> LocalFound:
+def _of_polynomial(found: MeasuredNetwork) -> Finding:
+    structure, bound = found.structure, found.optimum.bound
     network = recognised_network(structure)
     assert network is not None
     local = local_limit(network, *structure.subject.data)
-    bound = optimum.bound
     if structure.form is Form.QUADRATIC:
-        bound = max(_quadratic_bounds(structure, found, local), default=math.nan)
+        bound = max(_quadratic_bounds(found, local), default=math.nan)
     value = BoundedValue(
         value=found.state.value,
         bound=bound,
@@ -187,36 +180,22 @@ def _of_polynomial(structure: Structure, optimum: Optimum, found: MeasuredNetwor
         earlier_distance=None,
         earlier_same=None,
     )
-    certified = {"status": local.status.name, "seconds": local.seconds,
-                 "n_samples": len(local.active)}  # fmt: skip
-    least = "no network of this form has a smaller value than the local limit (proved)"
-    finding = Finding.said(
-        LOCAL,
-        record={"local_limit": local.to_dict(), "bounded": value.to_dict()},
-        tables=(
-            Table(
-                "the network beside its local limit",
-                ("", "value", "what it is"),
-                tuple(value.rows()),
-            ),
-        ),
-        assumptions=(
-            Assumption(
-                least,
-                True if _is_global(value) else None,
-                "least value of all",
-                "proved" if _is_global(value) else "not known",
-            ),
-        ),
-        certificates={LOCAL: certified},
-        objects={"local_limit": local, "bounded_value": value},
-        sides=(
-            Side(LOCAL, {"objective": local.value, "local_residual": local.residual}),
-            Side("network", {"local_ratio": value.local_ratio}),
-        ),
-        row={name: one for name, one in value.cells().items() if name.startswith("local_")},
+    best = Assumption(
+        "no network of this form has a smaller value than the local limit (proved)",
+        True if _is_global(value) else None,
+        "least value of all",
+        "proved" if _is_global(value) else "not known",
     )
-    return LocalFound(finding, tuple(_evidence(optimum, value)))
+    finding = _finding(
+        local,
+        value.rows(),
+        {name: one for name, one in value.cells().items() if name.startswith("local_")},
+        certified(local),
+        {"local_residual": local.residual},
+        assumptions=(best,),
+        evidence=tuple(_evidence(found.optimum, value)),
+    )
+    return finding.also(record={"bounded": value.to_dict()}, objects={"bounded_value": value})
 
 
 def _evidence(optimum: Optimum, value: BoundedValue) -> Iterator[Evidence]:
@@ -232,13 +211,9 @@ def _evidence(optimum: Optimum, value: BoundedValue) -> Iterator[Evidence]:
     if isinstance(optimum.limit, PathLimit) and math.isfinite(optimum.bound):
         yield bound_evidence(optimum.limit, value)
     elif math.isfinite(value.bound):
-        least = value.bound
-        best = f"no network of this form is below {least:.5g} (proved)"
-        if _is_global(value):
-            best += ", which the local limit attains"
-        elif value.limit is not None:
-            best += f": the best of all lies between {least:.5g} and {value.limit.value:.5g}"
-        yield Evidence(theory="bound", beside={"lower_bound": least}, numbers=best)
+        best = math.inf if value.limit is None else value.limit.value
+        attained = ", which the local limit attains" if _is_global(value) else ""
+        yield least_evidence("network of this form", value.bound, best, attained)
 
 
 def _is_global(value: BoundedValue) -> bool:
@@ -246,14 +221,11 @@ def _is_global(value: BoundedValue) -> bool:
     return value.limit is not None and value.bound >= (1 - ATTAINED) * value.limit.value
 
 
-def _quadratic_bounds(
-    structure: Structure, found: MeasuredNetwork, local: LocalLimit
-) -> Iterator[float]:
+def _quadratic_bounds(found: MeasuredNetwork, local: LocalLimit) -> Iterator[float]:
     """Yield the bounds that the multipliers of network and local limit prove."""
-    kkt = found.kkt
-    for lam in (local.multipliers, None if kkt is None else kkt.multipliers):
+    for lam in (local.multipliers, None if found.kkt is None else found.kkt.multipliers):
         if lam is not None and lam.any():
-            yield quadratic_bound(structure.subject, np.clip(lam, 0, None))
+            yield quadratic_bound(found.structure.subject, np.clip(lam, 0, None))
 
 
 def _weight_cosine(structure: Structure, local: LocalLimit) -> float:

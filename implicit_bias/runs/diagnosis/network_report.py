@@ -122,7 +122,12 @@ def diagnose(
     structure = recognise(take_subject(network, X, y, _gates_of(gates, X)))
     held_out = None
     if X_val is not None:
-        own = gates_val if gates_val is not None else _held_out_gates(gates, X_val)
+        if gates_val is None and gates is not None and not hasattr(gates, "transform"):
+            raise ValueError(
+                "`gates` are those of `X` alone: give `gates_val` for `X_val`, or a fitted gating "
+                "as `gates`"
+            )
+        own = _gates_of(gates, X_val) if gates_val is None else gates_val
         held_out = structure.subject.beside(X_val, y_val, own)
     heading = _heading(structure, held_out, loss)
     findings = tuple(_find(structure, held_out, loss, trajectory, max_weights))
@@ -144,15 +149,15 @@ def _find(
     found = measure_own(structure, optimum, held_out)
     if trajectory is not None:
         _require_own(trajectory, found)
-    local = find_local(structure, optimum, found, max_weights=max_weights)
-    course = None if trajectory is None else course_finding(trajectory, structure, optimum, found)
-    predicted = "" if course is None else farther_in_words(course)
-    yield verdict_finding(structure, optimum, found, local.evidence, twins, predicted)
+    local = find_local(found, max_weights=max_weights)
+    course = None if trajectory is None else course_finding(trajectory, found)
+    if not local.evidence:
+        yield verdict_finding(found, twins, "" if course is None else farther_in_words(course))
     yield form_finding(structure)
-    yield limit_finding(structure, optimum)
-    yield network_finding(found, structure, optimum, loss)
-    yield local.finding
-    yield units_finding(structure, optimum, found)
+    yield limit_finding(found)
+    yield network_finding(found, loss)
+    yield local
+    yield units_finding(found)
     if course is not None:
         yield course
 
@@ -160,15 +165,6 @@ def _find(
 def _gates_of(gates: Any, X: Any) -> Any:
     """Return the gates of inputs: those that were given, or what a gating gives."""
     return gates.transform(X) if hasattr(gates, "transform") else gates
-
-
-def _held_out_gates(gates: Any, X_val: Any) -> Any:
-    if gates is None or hasattr(gates, "transform"):
-        return _gates_of(gates, X_val)
-    raise ValueError(
-        "`gates` are those of `X` alone: give `gates_val` for `X_val`, or a fitted gating as "
-        "`gates`"
-    )
 
 
 def _require_own(trajectory: Trajectory, found: MeasuredNetwork) -> None:
@@ -182,11 +178,9 @@ def _require_own(trajectory: Trajectory, found: MeasuredNetwork) -> None:
 
 def _heading(structure: Structure, held_out: Subject | None, loss: str) -> Heading:
     subject, theory = structure.subject, THEORIES[structure.form]
-    data = subject.data
-    arrays = [data.X.numpy(), data.y.numpy()]
-    if held_out is not None:
-        arrays += [held_out.data.X.numpy(), held_out.data.y.numpy()]
-    n_val = 0 if held_out is None else len(held_out.data.y)
+    data, *others = [subject.data] + ([] if held_out is None else [held_out.data])
+    arrays = [array.numpy() for part in (data, *others) for array in (part.X, part.y)]
+    n_val = sum(len(part.y) for part in others)
     shape = " x ".join(map(str, data.X.shape[1:]))
     description = f"{len(data.y)} training sample{'s' * (len(data.y) != 1)} of {shape} inputs"
     description += f", {n_val} held out" if n_val else ", none held out"

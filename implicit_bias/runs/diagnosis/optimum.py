@@ -82,7 +82,7 @@ def find_optimum(structure: Structure, y: Floats) -> Optimum:
         Proved for networks of the form that was measured.
     """
     solver = {
-        Form.FEATURES: _of_features,
+        Form.FEATURES: _of_units,
         Form.LINEAR: _of_units,
         Form.UNITS: _of_units,
         Form.LAYERS: _of_layers,
@@ -92,28 +92,27 @@ def find_optimum(structure: Structure, y: Floats) -> Optimum:
     return Optimum() if solver is None else solver(structure, y)
 
 
-def _of_features(structure: Structure, y: Floats) -> Optimum:
-    def features(subject: Subject) -> Floats:
-        """Return the gradients (n, P) of the scores."""
-        rows = subject.jacobian(subject.weights, tuple(subject.weights))
-        return torch.cat([part.flatten(1) for part in rows.values()], dim=1).numpy()
-
-    _require_features(structure)
-    return _solved(HardMarginSVM(), features, structure, y)
-
-
 def _of_units(structure: Structure, y: Floats) -> Optimum:
     units = structure.units
-    assert units is not None
     shared = structure.form is Form.LINEAR
 
     def features(subject: Subject) -> Floats:
-        """Return the features (n, H P) of all units, or (n, P) where all have the same."""
+        """Return the features (n, H P) of all units, or (n, P) where there is one for all.
+
+        Without units they are the gradients of the scores.
+        """
+        if units is None:
+            rows = subject.jacobian(subject.weights, tuple(subject.weights))
+            return torch.cat([part.flatten(1) for part in rows.values()], dim=1).numpy()
         phi = units.features(subject)
         return (phi[:, 0] if shared else phi.flatten(1)).numpy()
 
-    _require_features(structure)
-    if shared:
+    require_memory(
+        len(y) * structure.subject.n_weights,
+        "one gradient a sample",
+        "take fewer samples or a smaller network",
+    )
+    if units is None or shared:
         return _solved(HardMarginSVM(), features, structure, y)
     phi = features(structure.subject)
     gates = _gates_of_inputs(phi, structure.subject.inputs.numpy(), units.n_units)
@@ -162,15 +161,6 @@ def _of_layers(structure: Structure, y: Floats) -> Optimum:
         bound = float(limit.dual_objective) if limit.certificate.proves_separability() else math.nan
         return Optimum("its gates frozen", limit, bound, present_gates=True)
     return Optimum("path lasso", limit, _bound_of(limit))
-
-
-def _require_features(structure: Structure) -> None:
-    subject = structure.subject
-    require_memory(
-        len(subject.data.y) * subject.n_weights,
-        "one gradient a sample",
-        "take fewer samples or a smaller network",
-    )
 
 
 def _bound_of(limit: Limit) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ..._support.doors import result
 from ...data.arrays import Floats
@@ -27,6 +27,7 @@ from ...networks.recognition.structure import Form, Structure
 from ...networks.recognition.subject import Subject
 from ...quantities.measured import Measured, part, quantity
 from .optimum import Optimum
+from .theory import THEORIES, Theory
 
 
 class NetworkValue(Measured):
@@ -38,20 +39,23 @@ class NetworkValue(Measured):
         "norm per unit margin, of its weights",
         ".8g",
         doc="``(||w||^2 / L)^(L/2)`` over the smallest margin, L the degree; smaller is better.",
+        default=math.nan,
     )
     function_value: float = quantity(
         "norm per unit margin, of its function",
         ".8g",
         doc="The least value of networks of this form with the same function: equal to `value` "
         "where weights are balanced, below it elsewhere. NaN where that is not known.",
+        default=math.nan,
     )
-    margin_ratio: float = quantity()
+    margin_ratio: float = quantity(default=math.nan)
     weight_ratio: float = quantity(
         "the same of its weights",
         ".4f",
         ideal=1.0,
         doc="Certified lower bound over `value`: less than `margin_ratio` by what the weights lack "
         "in balance.",
+        default=math.nan,
     )
 
 
@@ -63,19 +67,19 @@ class OwnNetwork(NetworkValue):
     of held-out data without any, dual norms of a network without recognised units.
     """
 
-    kkt_residual: float = quantity()
-    kkt_complementarity: float = quantity()
-    kkt_margin_bound: float = quantity()
-    largest_dual_norm: float = quantity()
-    n_dead: int | None = quantity()
-    n_wrongly_small: int | None = quantity()
-    n_units: int = part("Recognised units; 0 where there are none.")
-    small_units: tuple[int, ...] = part("Numbers of the units that are wrongly small.")
-    train_error_network: float = quantity()
-    error_network: float = quantity()
-    error_limit: float = quantity()
-    score_cosine: float = quantity()
-    agreement: float = quantity()
+    kkt_residual: float = quantity(default=math.nan)
+    kkt_complementarity: float = quantity(default=math.nan)
+    kkt_margin_bound: float = quantity(default=math.nan)
+    largest_dual_norm: float = quantity(default=math.nan)
+    n_dead: int | None = quantity(default=None)
+    n_wrongly_small: int | None = quantity(default=None)
+    n_units: int = part("Recognised units; 0 where there are none.", default=0)
+    small_units: tuple[int, ...] = part("Numbers of the units that are wrongly small.", default=())
+    train_error_network: float = quantity(default=math.nan)
+    error_network: float = quantity(default=math.nan)
+    error_limit: float = quantity(default=math.nan)
+    score_cosine: float = quantity(default=math.nan)
+    agreement: float = quantity(default=math.nan)
 
     def shown(self) -> tuple[str, ...]:
         """The attributes with a line in the table: those that are known."""
@@ -88,20 +92,52 @@ _OF_UNITS = ("largest_dual_norm", "n_dead", "n_wrongly_small", "kkt_margin_bound
 
 @dataclass(frozen=True, eq=False)
 class MeasuredNetwork:
-    """What was measured, and the fit of the KKT conditions that it rests on.
+    """A network as it was found: its form, what is proved of that, and what was measured.
 
     Attributes
     ----------
+    structure : Structure
+    optimum : Optimum
     state : OwnNetwork
     kkt : KKTDistance or None
         None for a network that does not separate, or is not homogeneous.
     margins : (n,) array
         Of the training samples.
+    unit_norms : (H,) array
+        Of its units; empty without several that are told apart.
     """
 
+    structure: Structure
+    optimum: Optimum
     state: OwnNetwork
     kkt: KKTDistance | None
     margins: Floats
+    unit_norms: Floats
+
+    @property
+    def separates(self) -> bool:
+        """True if it separates its training data."""
+        return self.state.smallest_margin > 0
+
+    @property
+    def theory(self) -> Theory:
+        """What is proved of the training of networks of its form."""
+        return THEORIES[self.structure.form]
+
+    @property
+    def named(self) -> bool:
+        """True where a theorem names the limit."""
+        return self.theory.says == "limit"
+
+    @property
+    def lacking(self) -> str:
+        """How far it is from separating its data, and the way out."""
+        n_wrong = int((self.margins <= 0).sum())
+        return (
+            f"the network has {n_wrong} of {len(self.margins)} training samples on the wrong side "
+            f"(smallest margin {self.state.smallest_margin:.3g}): train longer, or with another "
+            "learning rate"
+        )
 
 
 def recognised_network(structure: Structure) -> RecognisedNetwork | None:
@@ -125,49 +161,61 @@ def measure_own(
     held_out : Subject or None
         The same module on held-out data.
     """
-    subject = structure.subject
+    subject, network = structure.subject, recognised_network(structure)
     y = subject.data.y.numpy()
     margins = y * subject.scores(subject.weights).numpy()
-    smallest = float(margins.min())
-    network = recognised_network(structure)
-    separates = smallest > 0 and network is not None
-    kkt = kkt_distance(network, *subject.data) if separates and network is not None else None
+    smallest, norms = float(margins.min()), _unit_norms(structure)
     norm = math.sqrt(sum(float(p.square().sum()) for p in subject.weights.values()))
-    degree = structure.homogeneity.whole_degree
-    value = math.nan
-    if separates and degree is not None:
-        value = network_value(norm**2, margins, degree)
-    of_function = _function_value(structure, smallest) if separates else math.nan
-    # A bound of networks with the same gates is no optimum to be measured by.
-    bounded = math.isfinite(optimum.bound) and not optimum.present_gates
-    known = optimum.bound if bounded and separates else math.nan
-    norms = _unit_norms(structure)
-    dual_norms = None if kkt is None or kkt.dual_norms is None else np.array(kkt.dual_norms)
-    limit = optimum.limit if structure.form is Form.UNITS and separates else None
-    small: tuple[int, ...] = ()
-    wrong: int | None = None
-    if dual_norms is not None and len(norms) == len(dual_norms):
-        small = tuple(wrongly_small(norms, dual_norms, limit).tolist())
-        wrong = len(small)
+    kkt, known = None, dict[str, Any]()
+    if smallest > 0 and network is not None:
+        kkt = kkt_distance(network, *subject.data)
+        known |= _values(structure, optimum, norm, margins, network.degree)
+        known |= _of_kkt(structure, optimum, kkt, norms)
+    if len(norms):
+        known |= {"n_dead": len(dead_units(norms)), "n_units": len(norms)}
+    if held_out is not None:
+        known |= _held_out(optimum, held_out, separates=kkt is not None)
     state = OwnNetwork(
         smallest_margin=smallest,
         weight_norm=norm,
-        value=value,
-        function_value=of_function,
-        margin_ratio=known / (value if math.isnan(of_function) else of_function),
-        weight_ratio=known / value,
-        kkt_residual=math.nan if kkt is None else kkt.residual,
-        kkt_complementarity=math.nan if kkt is None else kkt.complementarity,
-        kkt_margin_bound=math.nan if kkt is None else kkt.margin_bound,
-        largest_dual_norm=math.nan if dual_norms is None else float(dual_norms.max()),
-        n_dead=len(dead_units(norms)) if len(norms) else None,
-        n_wrongly_small=wrong,
-        n_units=len(norms),
-        small_units=small,
         train_error_network=1 - accuracy(y, margins * y),
-        **_held_out(optimum, held_out, separates=separates),
+        **known,
     )
-    return MeasuredNetwork(state, kkt, margins)
+    return MeasuredNetwork(structure, optimum, state, kkt, margins, norms)
+
+
+def _values(
+    structure: Structure, optimum: Optimum, norm: float, margins: Floats, degree: int
+) -> dict[str, float]:
+    """Return the norm per unit margin of weights and function, beside the least of all networks."""
+    best = value = network_value(norm**2, margins, degree)
+    found = {"value": value}
+    if structure.units is not None:
+        zeta = structure.units.zeta(structure.subject.weights)
+        shared = structure.form is Form.LINEAR
+        size = torch.linalg.vector_norm(zeta.sum(0)) if shared else zeta.norm(dim=1).sum()
+        best = found["function_value"] = float(size) / float(margins.min())
+    # A bound of networks with the same gates is no optimum to be measured by.
+    if math.isfinite(optimum.bound) and not optimum.present_gates:
+        found |= {"margin_ratio": optimum.bound / best, "weight_ratio": optimum.bound / value}
+    return found
+
+
+def _of_kkt(structure: Structure, optimum: Optimum, kkt: KKTDistance, norms: Floats) -> Any:
+    """Return what the fit of the KKT conditions says of the network, and of its units."""
+    found = {
+        "kkt_residual": kkt.residual,
+        "kkt_complementarity": kkt.complementarity,
+        "kkt_margin_bound": kkt.margin_bound,
+    }
+    if kkt.dual_norms is None:
+        return found
+    found["largest_dual_norm"] = float(kkt.dual_norms.max())
+    if len(norms) != len(kkt.dual_norms):
+        return found
+    limit = optimum.limit if structure.form is Form.UNITS else None
+    small = tuple(wrongly_small(norms, np.array(kkt.dual_norms), limit).tolist())
+    return found | {"small_units": small, "n_wrongly_small": len(small)}
 
 
 def held_back_by(state: OwnNetwork) -> str:
@@ -183,46 +231,22 @@ def held_back_by(state: OwnNetwork) -> str:
     return f"its weights are not stationary yet (KKT residual {state.kkt_residual:.2g})"
 
 
-def unseparated(found: MeasuredNetwork) -> str:
-    """Return how far a network is from separating its data, and the way out."""
-    n_wrong = int((found.margins <= 0).sum())
-    return (
-        f"the network has {n_wrong} of {len(found.margins)} training samples on the wrong side "
-        f"(smallest margin {found.state.smallest_margin:.3g}): train longer, or with another "
-        "learning rate"
-    )
-
-
 def _is_known(value: object) -> bool:
     return value is not None and not (isinstance(value, float) and math.isnan(value))
 
 
-def _function_value(structure: Structure, smallest: float) -> float:
-    """Return the least value of networks with the same function; NaN where that is not known."""
-    subject, units = structure.subject, structure.units
-    if units is None:
-        return math.nan
-    zeta = units.zeta(subject.weights)
-    shared = structure.form is Form.LINEAR
-    norm = torch.linalg.vector_norm(zeta.sum(0)) if shared else zeta.norm(dim=1).sum()
-    return float(norm) / smallest
-
-
-def _unit_norms(structure: Structure) -> NDArray[np.float64]:
+def _unit_norms(structure: Structure) -> Floats:
     units = structure.units
     if units is None or structure.form is Form.LINEAR:
         return np.empty(0)
-    norms: NDArray[np.float64] = units.zeta(structure.subject.weights).norm(dim=1).numpy()
+    norms: Floats = units.zeta(structure.subject.weights).norm(dim=1).numpy()
     return norms
 
 
-def _held_out(optimum: Optimum, held_out: Subject | None, *, separates: bool) -> dict[str, float]:
-    names = ("error_network", "error_limit", "score_cosine", "agreement")
-    found = dict.fromkeys(names, math.nan)
-    if held_out is None:
-        return found
+def _held_out(optimum: Optimum, held_out: Subject, *, separates: bool) -> dict[str, float]:
+    """Return what is known on held-out data of the network, and of the limit."""
     y, own = held_out.data.y.numpy(), held_out.scores({}).numpy()
-    found["error_network"] = error_rate(y, own)
+    found = {"error_network": error_rate(y, own)}
     limit = optimum.limit
     if limit is None or optimum.features is None or not limit.certificate.proves_separability():
         return found

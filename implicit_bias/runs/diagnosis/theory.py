@@ -48,6 +48,11 @@ class Theory:
     assumes: tuple[Premise, ...] = (LOSS, METHOD, FULL_BATCHES, LOSS_TO_0)
 
 
+def _unnamed(says: Says, known: str, program: str = KKT_PROGRAM) -> Theory:
+    """Return what is known of a form whose limit no theorem names."""
+    return Theory(says, f"no theorem names the limit{known}", program, NO_LIMIT)
+
+
 THEORIES: Mapping[Form, Theory] = MappingProxyType(
     {
         Form.FEATURES: Theory(
@@ -73,50 +78,30 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
             LIPPL_B8,
             PROPOSITION_B8,
         ),
-        Form.LAYERS: Theory(
+        Form.LAYERS: _unnamed(
             "local limit",
-            "no theorem names the limit of layers with fixed gates between them. Proved: the path "
-            f"group lasso is a lower bound of its value. Theorem: {KKT}",
+            " of layers with fixed gates between them. Proved: the path group lasso is a lower "
+            f"bound of its value. Theorem: {KKT}",
             "min sum_p ||zeta_p||  s.t.  y_n sum_p A_p(n) <zeta_p, x_n> >= 1, p the paths; "
             + KKT_PROGRAM,
-            NO_LIMIT,
         ),
-        Form.QUADRATIC: Theory(
+        Form.QUADRATIC: _unnamed(
             "local limit",
-            f"no theorem names the limit of a quadratic form in the weights. Theorem: {KKT}; "
-            "multipliers bound the value of every other network from below",
-            KKT_PROGRAM,
-            NO_LIMIT,
+            f" of a quadratic form in the weights. Theorem: {KKT}; multipliers bound the value of "
+            "every other network from below",
         ),
-        Form.POLYNOMIAL: Theory(
-            "local limit",
-            f"no theorem names the limit of a polynomial in the weights. Theorem: {KKT}",
-            KKT_PROGRAM,
-            NO_LIMIT,
+        Form.POLYNOMIAL: _unnamed(
+            "local limit", f" of a polynomial in the weights. Theorem: {KKT}"
         ),
-        Form.TWO_LAYER_RELU: Theory(
-            "none",
-            f"no theorem names the limit of a ReLU network on general data. Theorem: {KKT}",
-            KKT_PROGRAM,
-            NO_LIMIT,
+        Form.TWO_LAYER_RELU: _unnamed(
+            "none", f" of a ReLU network on general data. Theorem: {KKT}"
         ),
-        Form.DEEP_RELU: Theory(
-            "none",
-            f"no theorem names the limit of a deep ReLU network. Theorem: {KKT}",
-            KKT_PROGRAM,
-            NO_LIMIT,
+        Form.DEEP_RELU: _unnamed("none", f" of a deep ReLU network. Theorem: {KKT}"),
+        Form.PIECEWISE: _unnamed(
+            "none", f" of a network whose weights move its gates. Theorem: {KKT}"
         ),
-        Form.PIECEWISE: Theory(
-            "none",
-            "no theorem names the limit of a network whose weights move its gates. Theorem: " + KKT,
-            KKT_PROGRAM,
-            NO_LIMIT,
-        ),
-        Form.HOMOGENEOUS: Theory(
-            "none",
-            "no theorem names the limit. If its scores are locally Lipschitz and definable, " + KKT,
-            KKT_PROGRAM,
-            NO_LIMIT,
+        Form.HOMOGENEOUS: _unnamed(
+            "none", f". If its scores are locally Lipschitz and definable, {KKT}"
         ),
         Form.NOT_HOMOGENEOUS: Theory(
             "none",
