@@ -201,9 +201,11 @@ def _values(
     return found
 
 
-def _of_kkt(structure: Structure, optimum: Optimum, kkt: KKTDistance, norms: Floats) -> Any:
+def _of_kkt(
+    structure: Structure, optimum: Optimum, kkt: KKTDistance, norms: Floats
+) -> dict[str, Any]:
     """Return what the fit of the KKT conditions says of the network, and of its units."""
-    found = {
+    found: dict[str, Any] = {
         "kkt_residual": kkt.residual,
         "kkt_complementarity": kkt.complementarity,
         "kkt_margin_bound": kkt.margin_bound,
