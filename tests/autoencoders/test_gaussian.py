@@ -125,7 +125,7 @@ def test_impossible_information_is_refused(wrong) -> None:
 def test_a_deviation_that_is_none_and_a_rate_of_zero_are_refused() -> None:
     with pytest.raises(ValueError, match="must be positive"):
         GaussianMAE(0.5, 0.0, 0.5, 1.0)
-    with pytest.raises(ValueError, match="`learning_rate` positive"):
+    with pytest.raises(ValueError, match="`learning_rate` must be positive"):
         train_gaussian_mae(1.0, learning_rate=0.0)
 
 

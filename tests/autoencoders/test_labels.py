@@ -79,9 +79,12 @@ def test_codes_that_are_none_are_refused(means, deviations, message) -> None:
         LabelCode(np.array(means), np.array(deviations))
 
 
-@pytest.mark.parametrize(("n_labels", "deviation"), [(0, 0.5), (3, 0.0), (3, 1.5), (3, 1.01)])
-def test_quantile_codes_out_of_range_are_refused(n_labels, deviation) -> None:
-    with pytest.raises(ValueError, match="`n_labels`"):
+@pytest.mark.parametrize(
+    ("n_labels", "deviation", "wrong"),
+    [(0, 0.5, "n_labels"), *((3, value, "deviation") for value in (0.0, 1.5, 1.01))],
+)
+def test_quantile_codes_out_of_range_are_refused(n_labels, deviation, wrong) -> None:
+    with pytest.raises(ValueError, match=f"`{wrong}` must"):
         quantile_code(n_labels, deviation)
 
 

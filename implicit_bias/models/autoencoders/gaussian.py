@@ -17,6 +17,7 @@ import numpy as np
 
 from ..._support.doors import door, parameters, result
 from ..._support.extras import naming_extras
+from ..._support.kinds import count, positive, tolerance
 from ...data.arrays import Floats
 from ...runs.drawing.figures import Row, compose, legend_above
 
@@ -32,7 +33,7 @@ NODES = (-1.0, 1.0)
 CURVE = 300  # points of a curve, about
 
 
-@parameters()
+@parameters(deviation=positive, encoder_deviation=positive)
 @dataclass(frozen=True)
 class GaussianMAE:
     """A linear Gaussian decoder and encoder, with their bound and information on x ~ N(0, 1).
@@ -55,12 +56,6 @@ class GaussianMAE:
     deviation: float
     encoder_slope: float
     encoder_deviation: float
-
-    def __post_init__(self) -> None:
-        if not all(map(math.isfinite, astuple(self))):
-            raise ValueError(f"parameters must be finite, got {self}")
-        if min(self.deviation, self.encoder_deviation) <= 0:
-            raise ValueError(f"standard deviations must be positive, got {self}")
 
     @property
     def rho(self) -> float:
@@ -136,7 +131,7 @@ class GaussianMAERun:
     information_bound: Floats
 
 
-@door()
+@door(information=tolerance)
 def gaussian_mae(information: float) -> GaussianMAE:
     r"""Return the maximiser of `elbo - C |I - information|`, C > 0: rho = sqrt(1 - e^(-2M)).
 
@@ -169,8 +164,6 @@ def gaussian_mae(information: float) -> GaussianMAE:
     >>> round(model.rho**2, 6), round(model.information, 12), round(model.elbo, 6)
     (0.632121, 0.5, -1.418939)
     """
-    if not 0 <= information < math.inf:
-        raise ValueError(f"`information` must be finite and at least 0 nats, got {information}")
     rho, deviation = math.sqrt(-math.expm1(-2 * information)), math.exp(-information)
     if deviation < np.finfo(np.float64).eps:
         raise ValueError(f"`information` must be below 36 nats in float64, got {information}")
@@ -178,7 +171,7 @@ def gaussian_mae(information: float) -> GaussianMAE:
 
 
 @naming_extras()
-@door()
+@door(information=tolerance, penalty=tolerance, n_steps=count(1), learning_rate=positive)
 def train_gaussian_mae(
     information: float,
     *,
@@ -226,7 +219,6 @@ def train_gaussian_mae(
     >>> round(run.model.information, 3)
     0.5
     """
-    _check_training(information, penalty, n_steps, learning_rate)
     import torch
 
     a, s, b, t = astuple(start)
@@ -294,29 +286,12 @@ def plot_gaussian_mae(runs: Sequence[GaussianMAERun]) -> Figure:
         axes[2].plot(grid, [gaussian_mae(m).rho for m in grid], color="0.6", zorder=0)
         asked = [run.information for run in runs]
         axes[2].plot(asked, [gaussian_mae(m).rho for m in asked], "o", mfc="none", color="0.3")
-        for ax, x, y in zip(
-            axes,
-            ("step", "step", "information, nats"),
-            ("information bound, nats", "missing of the largest ELBO", "correlation |rho|"),
-            strict=True,
-        ):
-            ax.set_xlabel(x)
-            ax.set_ylabel(y)
+        axes[0].set(xlabel="step", ylabel="information bound, nats")
+        axes[1].set(xlabel="step", ylabel="missing of the largest ELBO")
+        axes[2].set(xlabel="information, nats", ylabel="correlation |rho|")
         legend_above(axes[0])
 
     return compose([Row(3, draw)], title="Gaussian mutual autoencoder: trained and closed form")
-
-
-def _check_training(information: float, penalty: float, n_steps: int, learning_rate: float) -> None:
-    if not (
-        0 <= information < math.inf and 0 <= penalty < math.inf and 0 < learning_rate < math.inf
-    ):
-        raise ValueError(
-            "`information` and `penalty` must be finite and at least 0, `learning_rate` positive, "
-            f"got {information}, {penalty} and {learning_rate}"
-        )
-    if n_steps < 1:
-        raise ValueError(f"`n_steps` must be at least 1, got {n_steps}")
 
 
 def _divergence(ratio: float) -> float:

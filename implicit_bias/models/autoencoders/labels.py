@@ -6,6 +6,7 @@ x uniform on K labels,   z ~ N(0, 1),   encoder q(z|x) = N(m_x, s_x^2),   any de
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from ..._support.doors import door, parameters
+from ..._support.kinds import count, floats
 from ...data.arrays import Floats
 
 # The trapezoidal rule on the line converges geometrically for these integrands: with this many
@@ -24,7 +26,7 @@ FINENESS, BEYOND = 12, 10
 MOST_NODES = 2_000_000
 
 
-@parameters()
+@parameters(means=floats("K"), deviations=floats("K: one a mean"))
 @dataclass(frozen=True, eq=False)
 class LabelCode:
     """Gaussian codes of K equally likely labels, with their bound and information.
@@ -51,14 +53,7 @@ class LabelCode:
     deviations: Floats
 
     def __post_init__(self) -> None:
-        means, deviations = (np.asarray(a, np.float64) for a in (self.means, self.deviations))
-        if means.ndim != 1 or not len(means) or means.shape != deviations.shape:
-            raise ValueError(
-                "`means` and `deviations` must have shape (K,) with K >= 1, "
-                f"got {means.shape} and {deviations.shape}"
-            )
-        if not (np.isfinite(means).all() and np.isfinite(deviations).all()):
-            raise ValueError("`means` and `deviations` must be finite")
+        means, deviations = self.means, self.deviations
         if deviations.min() <= 0:
             raise ValueError(f"`deviations` must be positive, got {deviations.min()}")
         width = np.ptp(means) + 2 * BEYOND * deviations.max()
@@ -67,26 +62,16 @@ class LabelCode:
                 f"a deviation of {deviations.min():.3g} among codes {width:.3g} wide takes more "
                 f"than {MOST_NODES} nodes: widen the narrowest component"
             )
-        object.__setattr__(self, "means", means)
-        object.__setattr__(self, "deviations", deviations)
 
     @cached_property
     def divergence(self) -> float:
         """Divergence KL(q(z) || p(z)) in nats, of the mixture from N(0, 1), by quadrature."""
-        total = 0.0
-        for mean, deviation in zip(self.means, self.deviations, strict=True):
-            z, weights = _nodes(mean, deviation, self.deviations.min())
-            total += weights @ (self._log_mixture(z) - norm.logpdf(z))
-        return float(total / len(self.means))
+        return self._average(lambda z, mixture, own: mixture - norm.logpdf(z))
 
     @cached_property
     def information(self) -> float:
         """Information I_q(z, x) in nats, from 0 to log K, by quadrature."""
-        total = 0.0
-        for mean, deviation in zip(self.means, self.deviations, strict=True):
-            z, weights = _nodes(mean, deviation, self.deviations.min())
-            total += weights @ (norm.logpdf(z, mean, deviation) - self._log_mixture(z))
-        return float(total / len(self.means))
+        return self._average(lambda z, mixture, own: norm.logpdf(z, *own) - mixture)
 
     @property
     def elbo(self) -> float:
@@ -103,6 +88,17 @@ class LabelCode:
         """
         return -math.log(len(self.means)) - self.divergence
 
+    def _average(self, of: Callable[[Floats, Floats, tuple[float, float]], Floats]) -> float:
+        """Return the mean over labels and codes of a function, by quadrature.
+
+        It is one of the nodes, the log density of the mixture there, and the label's own normal.
+        """
+        total = 0.0
+        for own in zip(self.means, self.deviations, strict=True):
+            z, weights = _nodes(*own, self.deviations.min())
+            total += weights @ of(z, self._log_mixture(z), own)
+        return float(total / len(self.means))
+
     def _log_mixture(self, z: Floats) -> Floats:
         """Return the log density of the mixture of all codes at points (k,)."""
         terms = norm.logpdf(z[:, None], self.means, self.deviations)
@@ -110,7 +106,7 @@ class LabelCode:
         return result
 
 
-@door()
+@door(n_labels=count(1))
 def quantile_code(n_labels: int, deviation: float) -> LabelCode:
     """Return codes of one deviation s at the quantiles (i + 1/2) / K of N(0, 1 - s^2).
 
@@ -139,11 +135,8 @@ def quantile_code(n_labels: int, deviation: float) -> LabelCode:
     >>> round(code.information, 4), round(code.divergence, 4)
     (1.1247, 0.0246)
     """
-    if n_labels < 1 or not 0 < deviation <= 1:
-        raise ValueError(
-            "`n_labels` must be at least 1 and `deviation` in (0, 1], "
-            f"got {n_labels} and {deviation}"
-        )
+    if not 0 < deviation <= 1:
+        raise ValueError(f"`deviation` must lie in (0, 1], got {deviation}")
     share = (np.arange(n_labels) + 0.5) / n_labels
     means = math.sqrt(1 - deviation**2) * norm.ppf(share)
     return LabelCode(means, np.full(n_labels, float(deviation)))
