@@ -5,29 +5,21 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from ..._support.doors import door
-from ..._support.solve import (
-    Array,
-    Status,
-    require_finite,
-    require_fraction,
-    require_inputs,
-    require_real,
-    require_scale,
-    require_tolerance,
-    to_numpy,
-)
+from ..._support.kinds import count, floats, fraction, positive
+from ..._support.solve import Array, Status, require_scale, require_tolerance
 from ..._support.words import SoftLoss
 from ...data.arrays import Floats
 from .limit import DistillationCertificate, DistillationLimit
-from .losses import centred, get_student_loss, mean_loss
+from .losses import centred, mean_loss
 
 EPS = float(np.finfo(np.float64).eps)
+INPUTS = floats("n D", require_scale)
+TEACHER = floats("D | K D: one weight a column of X")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +66,13 @@ def orthogonal_part(start: Floats, span: Span, loss: str) -> Floats:
     return np.asarray(unseen)
 
 
-@door()
+@door(
+    X=INPUTS,
+    teacher=TEACHER,
+    w0=floats(),
+    y=floats("n | n K: one target per row of X"),
+    rcond=fraction,
+)
 def distillation_limit(
     X: Array,
     teacher: Array = None,
@@ -153,24 +151,26 @@ def distillation_limit(
     ('SOLVED', [3.0, 1.0834])
     """
     begun = time.perf_counter()
-    if y is not None:
-        teacher = _least_squares(X, y, teacher, loss, rcond)
-    elif teacher is None:
-        raise ValueError("`teacher` is missing: give its weights, or targets `y` of a regression")
-    X, target, start = checked_student(X, teacher, w0, depth, loss)
-    if rcond is not None:
-        require_fraction("rcond", rcond)
     require_tolerance(tol)
+    if teacher is None and y is None:
+        raise ValueError("`teacher` is missing: give its weights, or targets `y` of a regression")
+    if teacher is not None and y is not None:
+        raise ValueError("`teacher` and `y` are two sources of targets: give one of them")
+    if y is not None and loss != "squared":
+        raise ValueError(f'`y` are targets of a regression, of loss="squared", got loss={loss!r}')
     span = sample_span(X, rcond)
+    # From X^+ y the squared loss has the slopes that y gives it.
+    target = teacher if y is None else (span.basis @ (span.from_samples.T @ y)).T
+    start = checked_start(X, target, w0, depth, loss)
     projection = span.project(centred(target, loss))
     unseen = orthogonal_part(start, span, loss)
-    growth = _growth(projection, start, unseen, depth)
+    growth, residual = _growth(projection, start, unseen, depth)
     weights = projection + growth * unseen
     multipliers = span.multipliers(centred(target - growth * start, loss))
     certificate = DistillationCertificate(
         interpolation=_ratio(X @ centred(weights - target, loss).T, X, target),
         span_share=_ratio(weights - multipliers @ X - growth * start, weights),
-        root_residual=_root_residual(projection, start, unseen, growth, depth),
+        root_residual=residual,
     )
     solved = certificate.proves_limit(tol)
     return DistillationLimit(
@@ -188,30 +188,7 @@ def distillation_limit(
     )
 
 
-def _least_squares(X: Any, y: Any, teacher: Any, loss: str, rcond: float | None) -> Floats:
-    """Return `X^+ y`, (D,) or (K, D), from which the squared loss has the slopes that y gives it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a teacher is given too, the loss is another one, or an array is malformed.
-    """
-    if teacher is not None:
-        raise ValueError("`teacher` and `y` are two sources of targets: give one of them")
-    if loss != "squared":
-        raise ValueError(f'`y` are targets of a regression, of loss="squared", got loss={loss!r}')
-    inputs, targets = _finite("X", X), _finite("y", y)
-    require_inputs(inputs)
-    require_scale("X", inputs)
-    if targets.ndim not in (1, 2) or len(targets) != len(inputs) or 0 in targets.shape:
-        raise ValueError(
-            f"`y` must have shape ({len(inputs)},) or ({len(inputs)}, K), got {targets.shape}: "
-            "one target per row of X"
-        )
-    span = sample_span(inputs, rcond)
-    return np.asarray((span.basis @ (span.from_samples.T @ targets)).T)
-
-
+@door(epsilon=positive, norm=positive, depth=count(2))
 def largest_start(epsilon: float, norm: float, depth: int) -> float:
     """Return the length of w(0) below which the limit is within `epsilon` of w_hat.
 
@@ -241,68 +218,48 @@ def largest_start(epsilon: float, norm: float, depth: int) -> float:
     ----------
     M. Phuong, "Underspecification in Deep Learning", (5.11).
     """
-    if not (epsilon > 0 and norm > 0 and depth >= 2):
-        raise ValueError(
-            "`epsilon` and `norm` must be positive and `depth` at least 2, got "
-            f"{epsilon}, {norm} and {depth}"
-        )
     within = epsilon**2 * norm ** (-2 / depth) + norm ** (2 - 2 / depth)
     return float(min(norm, epsilon**depth * within ** (-depth / 2)))
 
 
-def checked_student(
-    X: Any, teacher: Any, w0: Any, depth: int, loss: str
-) -> tuple[Floats, Floats, Floats]:
-    """Check the arguments of `distillation_limit`, and return X, teacher and start in float64.
+def checked_start(X: Floats, teacher: Floats, w0: Floats | None, depth: int, loss: str) -> Floats:
+    """Return the weights that a student begins with, zeros for None.
 
     Raises
     ------
-    TypeError, ValueError
-        If an argument is out of range, shapes disagree or values are not finite, or if a deep
-        student does not begin below the loss of 0.
+    ValueError
+        If they are not of the teacher's shape, no limit of students of this depth is known, or a
+        deep student does not begin below the loss of 0: its flow may end there.
     """
-    get_student_loss(loss)
-    X, target = _finite("X", X), _finite("teacher", teacher)
-    require_inputs(X)
-    require_scale("X", X)
-    if target.ndim not in (1, 2) or target.shape[-1] != X.shape[1] or 0 in target.shape:
-        raise ValueError(
-            f"`teacher` must have shape ({X.shape[1]},), or (K, {X.shape[1]}) of K classes, got "
-            f"{target.shape}: one weight a column of X"
-        )
-    start = np.zeros_like(target) if w0 is None else _finite("w0", w0)
-    if start.shape != target.shape:
-        raise ValueError(f"`w0` must have shape {target.shape} like `teacher`, got {start.shape}")
-    if depth < 1 or (depth > 1 and target.ndim == 2):
+    start = np.zeros_like(teacher) if w0 is None else w0
+    if start.shape != teacher.shape:
+        raise ValueError(f"`w0` must have shape {teacher.shape} like `teacher`, got {start.shape}")
+    if depth < 1 or (depth > 1 and teacher.ndim == 2):
         raise ValueError(
             f"`depth` must be at least 1, and 1 for K classes, got {depth}: no closed form is "
             "known of deep students of several classes"
         )
-    if depth > 1:
-        _check_below_zero(X, target, start, loss)
-    return X, target, start
+    if depth == 1:
+        return start
+    begins, at_zero, flipped = (mean_loss(X, w, teacher, loss) for w in (start, 0 * start, -start))
+    if not begins < at_zero:
+        way = "begin at -w0, which does" if flipped < at_zero else "begin shorter, or elsewhere"
+        raise ValueError(
+            f"`w0` must have a smaller loss than weights of 0 (theorem 5.2, assumption (5.12)), "
+            f"got {begins:.6g}, not below {at_zero:.6g}: from there the flow may end at 0, a "
+            f"saddle of deep students; {way}"
+        )
+    return start
 
 
-def _check_below_zero(X: Floats, target: Floats, start: Floats, loss: str) -> None:
-    """Check that a deep student begins below the loss of 0, so that its flow stays away from 0."""
-    begins, at_zero, flipped = (
-        mean_loss(X, w, target, loss) for w in (start, np.zeros_like(start), -start)
-    )
-    if begins < at_zero:
-        return
-    way = "begin at -w0, which does" if flipped < at_zero else "begin shorter, or elsewhere"
-    raise ValueError(
-        f"`w0` must have a smaller loss than weights of 0 (theorem 5.2, assumption (5.12)), got "
-        f"{begins:.6g}, not below {at_zero:.6g}: from there the flow may end at 0, a saddle of "
-        f"deep students; {way}"
-    )
+def _growth(projection: Floats, start: Floats, unseen: Floats, depth: int) -> tuple[float, float]:
+    """Return c / ||q_0||, the growth of the part of the start orthogonal to the samples.
 
-
-def _growth(projection: Floats, start: Floats, unseen: Floats, depth: int) -> float:
-    """Return c / ||q_0||, the growth of the part of the start orthogonal to the samples."""
+    And the residual of its equation, relative to the larger of its sides.
+    """
     q, w, p = (float(np.linalg.norm(v)) for v in (unseen, start, projection))
     if depth == 1 or q == 0:
-        return 1.0 if q > 0 else 0.0
+        return float(q > 0), 0.0
     # In units of w_hat, u = c^2 / ||w_hat||^2 solves u = B (1 + u)^e: of the convex difference of
     # both sides, negative at 0, the one positive root. It lies above B, and below 2^e B where it
     # is at most 1, else below (2^e B)^L.
@@ -317,30 +274,15 @@ def _growth(projection: Floats, start: Floats, unseen: Floats, depth: int) -> fl
         rtol=4 * EPS,
         maxiter=1000,
     )
-    return float(p * math.sqrt(root) / q)
+    growth = float(p * math.sqrt(root) / q)
+    c = growth * q
+    right = q**2 * ((p**2 + c**2) / w**2) ** e
+    return growth, float(abs(c**2 - right) / max(c**2, right))
 
 
 def _power(base: float, exponent: int) -> float:
     """Return base ** exponent, or where that is more than 1e300, 1e300."""
     return base**exponent if base <= 1 or exponent * math.log10(base) < 300 else 1e300
-
-
-def _root_residual(
-    projection: Floats, start: Floats, unseen: Floats, growth: float, depth: int
-) -> float:
-    q, w, p = (float(np.linalg.norm(v)) for v in (unseen, start, projection))
-    if depth == 1 or q == 0:
-        return 0.0
-    c = growth * q
-    right = q**2 * ((p**2 + c**2) / w**2) ** ((depth - 1) / depth)
-    return float(abs(c**2 - right) / max(c**2, right))
-
-
-def _finite(name: str, value: Any) -> Floats:
-    require_real(name, value)
-    array = np.asarray(to_numpy(value), dtype=np.float64)
-    require_finite(name, array)
-    return array
 
 
 def _ratio(array: Floats, *sizes: Floats) -> float:

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, softmax
 
-from ..._support.doors import door
-from ..._support.solve import require_positive
+from ..._support.doors import door, parameters
+from ..._support.kinds import count, floats, positive
 from ...data.arrays import Floats
 from ...data.dataset import Dataset, digest
 from ...data.labelled import ClassDataset
 
-_ARRAYS = ("X", "X_val", "teacher")
 
-
+@parameters(X=floats("n D"), X_val=floats("m>=0 D: as X has"), teacher=floats("D | K D: as X has"))
 @dataclass(frozen=True, eq=False)
 class TransferTask:
     """Inputs of a transfer set, a linear teacher, and further inputs of the same distribution.
@@ -43,18 +42,12 @@ class TransferTask:
     description: str
 
     def __post_init__(self) -> None:
-        for key in _ARRAYS:
-            array = np.array(getattr(self, key), dtype=np.float64)
+        for key in ("X", "X_val", "teacher"):
+            array = np.array(getattr(self, key))
             array.setflags(write=False)
             object.__setattr__(self, key, array)
-        widths = {self.X.shape[1:], self.X_val.shape[1:], self.teacher.shape[-1:]}
-        finite = all(np.isfinite(getattr(self, key)).all() for key in _ARRAYS)
-        axes = self.X.ndim == 2 and self.teacher.ndim in (1, 2)
-        if len(widths) != 1 or not axes or not len(self.X) or not finite or not self.teacher.any():
-            raise ValueError(
-                "`X` (n, D), `X_val` (m, D) and `teacher` (D,) or (K, D), not 0, must be finite, "
-                f"got shapes {self.X.shape}, {self.X_val.shape} and {self.teacher.shape}"
-            )
+        if not self.teacher.any():
+            raise ValueError("`teacher` must not be 0: it has no label for any input")
 
     @property
     def logits(self) -> Floats:
@@ -72,6 +65,7 @@ class TransferTask:
         logits = self.logits
         return np.asarray(softmax(logits, axis=1) if self.of_classes else expit(logits))
 
+    @door(temperature=positive)
     def tempered(self, temperature: float) -> TransferTask:
         """Return the task with soft labels at a temperature, which divides all scores.
 
@@ -83,7 +77,6 @@ class TransferTask:
         ValueError
             If `temperature` is not positive and finite.
         """
-        require_positive("temperature", temperature)
         if temperature == 1:
             return self
         return replace(
@@ -98,7 +91,7 @@ class TransferTask:
         return digest(self.X, self.X_val, self.teacher)
 
 
-@door()
+@door(n=count(1), d=count(2), kappa=positive, n_val=count(1))
 def make_angle_task(
     n: int,
     d: int,
@@ -147,11 +140,6 @@ def make_angle_task(
     >>> task.X.shape, task.X_val.shape, round(float(np.linalg.norm(task.teacher)), 9)
     ((5, 3), (10, 3), 1.0)
     """
-    if n < 1 or n_val < 1 or d < 2 or not 0 < kappa < math.inf:
-        raise ValueError(
-            "`n` and `n_val` must be at least 1, `d` at least 2 and `kappa` positive and finite, "
-            f"got {n}, {n_val}, {d} and {kappa}"
-        )
     if not 0 <= margin < math.pi / 2:
         raise ValueError(f"`margin` must lie in [0, pi/2), got {margin}")
     rng = np.random.default_rng(random_state)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import torch
 
+from ...data.arrays import Floats
 from ...networks.deep_linear import DeepLinear
 from ...networks.student import LinearStudent
 from ...quantities.said import Side, Table
@@ -21,9 +23,7 @@ from ...runs.setup import torch_dtype
 from ...runs.stages import Found
 from .comparison import DistillationComparison, compare_with_distillation
 from .figure import plot_null_part, plot_span_error
-from .limit import DistillationLimit
 from .run import DistillationSetup
-from .training import student_weights
 
 # Layers between are as wide as one likes: of a balanced start all have rank one.
 WIDTH = 10
@@ -33,16 +33,34 @@ SCREEN = ("path_error", "zeta_cosine", "agreement")
 
 def train_and_compare(setup: DistillationSetup, found: Found) -> Iterator[Finding]:
     """Train a student from the start of the run, and find how it compares with its limit."""
-    task = setup.task
-    network = _student(setup)
-    X, labels, settings = task.X, task.soft_labels, setup.settings
-    trajectory = fit(setup, network, X, labels, settings=settings, observer=student_weights)
+    limit, task, settings, network = setup.limit, setup.task, setup.settings, _student(setup)
+    labels = task.soft_labels
+    trajectory = fit(setup, network, task.X, labels, settings=settings, observer=student_weights)
     ended = Trained(network, trajectory, margins=False, columns=False)
     path = {"path.safetensors": write_path(trajectory, settings)}
     yield Finding("network", {"network": ended}, further=Views(files=path))
     setup.progress.stage("integrating the flow, comparing")
-    yield _comparison(
-        setup, compare_with_distillation(setup.limit, task, trajectory, setup.settings)
+    compared = compare_with_distillation(limit, task, trajectory, settings)
+    heads = ("", "limit", "flow at this time", "trained student")
+    tables = (
+        Table(TOGETHER, heads, tuple(compared.states())),
+        Table("comparison", ("", "value"), tuple(compared.rows())),
+    )
+    evidence = Evidence(
+        status=limit.status,
+        near={"limit_error": compared.network.error},
+        beside={"agreement": compared.agreement},
+        reason=f"the flow is {compared.flow.error:.2%} off at this time: give more `--steps`",
+    )
+    yield Finding(
+        "comparison",
+        {"comparison": compared},
+        evidence=(evidence,),
+        panels=(
+            partial(plot_span_error, curves=compared.curves),
+            partial(plot_null_part, curves=compared.curves, limit=limit),
+        ),
+        further=Views(tables=tables, sides=_sides(compared)),
     )
 
 
@@ -54,25 +72,6 @@ def _student(setup: DistillationSetup) -> DeepLinear | LinearStudent:
         return LinearStudent(begins, device=options.device)
     widths = (WIDTH,) * (options.depth - 1)
     return DeepLinear.from_zeta(begins, hidden_widths=widths, device=options.device)
-
-
-def _comparison(setup: DistillationSetup, found: DistillationComparison) -> Finding:
-    """Return the finding that compares the student with its flow and its limit."""
-    heads = ("", "limit", "flow at this time", "trained student")
-    tables = (
-        Table(TOGETHER, heads, tuple(found.states())),
-        Table("comparison", ("", "value"), tuple(found.rows())),
-    )
-    return Finding(
-        "comparison",
-        {"comparison": found},
-        evidence=(_evidence(setup.limit, found),),
-        panels=(
-            partial(plot_span_error, curves=found.curves),
-            partial(plot_null_part, curves=found.curves, limit=setup.limit),
-        ),
-        further=Views(tables=tables, sides=_sides(found)),
-    )
 
 
 def _sides(found: DistillationComparison) -> tuple[Side, ...]:
@@ -88,11 +87,6 @@ def _sides(found: DistillationComparison) -> tuple[Side, ...]:
     )
 
 
-def _evidence(limit: DistillationLimit, found: DistillationComparison) -> Evidence:
-    """Return the evidence on a student beside its limit."""
-    return Evidence(
-        status=limit.status,
-        near={"limit_error": found.network.error},
-        beside={"agreement": found.agreement},
-        reason=f"the flow is {found.flow.error:.2%} off at this time: give more `--steps`",
-    )
+def student_weights(network: Any) -> dict[str, Floats]:
+    """An observer for `train`: the "weights" of a linear network, end to end."""
+    return {"weights": network.zeta().detach().double().cpu().numpy().copy()}

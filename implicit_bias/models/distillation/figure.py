@@ -20,17 +20,16 @@ if TYPE_CHECKING:
 
 def plot_span_error(ax: Axes, curves: StudentCurves) -> Axes:
     """Draw how far network and flow are from the teacher in the span of the samples, over time."""
-    for values, style in zip(curves.span_error, _STYLES, strict=True):
-        ax.plot(_times(curves.time), values, **style)  # type: ignore[arg-type]
+    _over_time(ax, curves.time, curves.span_error)
     ax.set_yscale("log")
     ax.set_ylabel("off the teacher, in the span")
-    return _over_time(ax)
+    legend_above(ax)
+    return ax
 
 
 def plot_null_part(ax: Axes, curves: StudentCurves, limit: DistillationLimit) -> Axes:
     """Draw the length of the part orthogonal to the samples, its limit, and the published bound."""
-    for values, style in zip(curves.null_norm, _STYLES, strict=True):
-        ax.plot(_times(curves.time), values, **style)  # type: ignore[arg-type]
+    _over_time(ax, curves.time, curves.null_norm)
     ax.axhline(limit.null_norm, color=GREEN, linestyle=":", label="limit c")
     if np.isfinite(limit.null_bound):
         ax.axhline(limit.null_bound, color=GREY, linestyle="-.", label="published bound")
@@ -38,19 +37,15 @@ def plot_null_part(ax: Axes, curves: StudentCurves, limit: DistillationLimit) ->
     bound = limit.null_bound if np.isfinite(limit.null_bound) else 0.0
     ax.set_ylim(0.0, 1.1 * max(highest, bound) or 1.0)
     ax.set_ylabel("off the span of the samples")
-    return _over_time(ax)
+    legend_above(ax)
+    return ax
 
 
 def plot_tail(ax: Axes, tail: AngleTail, known: Floats | None = None) -> Axes:
     """Draw the share p(theta) of inputs beyond an angle with the teacher; a known one is (2, A)."""
     m = len(tail.angles)
-    ax.step(
-        np.degrees(tail.angles),
-        1 - np.arange(m) / m,
-        where="pre",
-        color=BLUE,
-        label="held out",
-    )
+    beyond = 1 - np.arange(m) / m
+    ax.step(np.degrees(tail.angles), beyond, where="pre", color=BLUE, label="held out")
     if known is not None:
         ax.plot(np.degrees(known[0]), known[1], color=VERMILLION, linestyle="--", label="as drawn")
     ax.set_xlim(0, 90)
@@ -100,13 +95,11 @@ _STYLES = (
 )
 
 
-def _times(time: Floats) -> Floats:
+def _over_time(ax: Axes, time: Floats, both: Floats) -> None:
+    """Draw a distance (2, T) of network and flow over time."""
     # The start has a place on a logarithmic axis: half of the first time.
-    return np.asarray(np.where(time > 0, time, 0.5 * time[time > 0].min(initial=np.inf)))
-
-
-def _over_time(ax: Axes) -> Axes:
+    times = np.where(time > 0, time, 0.5 * time[time > 0].min(initial=np.inf))
+    for values, style in zip(both, _STYLES, strict=True):
+        ax.plot(times, values, **style)  # type: ignore[arg-type]
     ax.set_xscale("log")
     ax.set_xlabel(DistillationComparison.declared["time"].quantity.label)
-    legend_above(ax)
-    return ax

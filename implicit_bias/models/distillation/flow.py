@@ -8,10 +8,11 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from ..._support.doors import door
+from ..._support.kinds import floats
 from ..._support.solve import Array
 from ..._support.words import SoftLoss
 from ...data.arrays import Floats
-from .closed_form import checked_student, orthogonal_part, sample_span
+from .closed_form import INPUTS, TEACHER, checked_start, orthogonal_part, sample_span
 from .losses import centred, get_student_loss
 
 # The flow of more layers is this one's to four digits and takes steps in proportion to their count.
@@ -21,7 +22,7 @@ MOST_EVALUATIONS = 500_000  # of the velocity, some ten seconds
 Velocity = Callable[[float, Floats], Floats]
 
 
-@door()
+@door(X=INPUTS, teacher=TEACHER, w0=floats(), times=floats("T"))
 def distillation_flow(
     X: Array,
     teacher: Array,
@@ -84,29 +85,29 @@ def distillation_flow(
     >>> path.ravel().round(6).tolist()
     [0.0, 1.0, 2.0]
     """
-    X, target, start = checked_student(X, teacher, w0, depth, loss)
+    start = checked_start(X, teacher, w0, depth, loss)
     if depth > MOST_LAYERS:
         raise ValueError(
             f"`depth` must be at most {MOST_LAYERS} to be integrated, got {depth}: the flow hardly "
             "changes beyond, and `distillation_limit` takes any"
         )
-    when = np.asarray(times, dtype=np.float64)
-    if when.ndim != 1 or not len(when) or not (np.diff(when, prepend=0.0) >= 0).all():
-        raise ValueError("`times` must be non-negative, not decreasing, of shape (T,), T >= 1")
-    if not np.isfinite(when).all() or not 1e-13 <= rtol < 1:
-        raise ValueError(f"`times` must be finite, and `rtol` in [1e-13, 1), got rtol={rtol}")
+    if not (np.diff(times, prepend=0.0) >= 0).all():
+        raise ValueError("`times` must be non-negative, and not decreasing")
+    if not 1e-13 <= rtol < 1:
+        raise ValueError(f"`rtol` must lie in [1e-13, 1), got {rtol}")
     span = sample_span(X)
     seen, unseen = centred(start, loss) @ span.basis, orthogonal_part(start, span, loss)
     inputs = X @ span.basis
-    if target.ndim == 2:  # one layer, which leaves the unseen part as it is
-        moving = _integrate(_of_classes(inputs, X @ target.T, loss), seen, when, rtol)
+    if teacher.ndim == 2:  # one layer, which leaves the unseen part as it is
+        moving = _integrate(_of_classes(inputs, X @ teacher.T, loss), seen, times, rtol)
         return np.asarray(moving @ span.basis.T + unseen)
     # The unseen part keeps its direction. Its length is a last coordinate, 0 in all samples by
     # definition: computed, it would be rounding over that length.
     size = float(np.linalg.norm(unseen))
     direction = unseen / size if size > 0 else unseen
     inputs = np.column_stack([inputs, np.zeros(len(X))])
-    path = _integrate(_induced(inputs, X @ target, depth, loss), np.append(seen, size), when, rtol)
+    velocity = _induced(inputs, X @ teacher, depth, loss)
+    path = _integrate(velocity, np.append(seen, size), times, rtol)
     return np.asarray(path[:, :-1] @ span.basis.T + path[:, -1:] * direction)
 
 

@@ -82,6 +82,11 @@ ASSUMED = (
     ),
     BELOW_ZERO,
 )
+HOLDS = Holds(
+    limit="models.distillation.limit:DistillationLimit",
+    network="networks.deep_linear:DeepLinear",
+    comparison="models.distillation.comparison:DistillationComparison",
+)
 MODELS = (
     Model(
         "distillation",
@@ -107,17 +112,7 @@ MODELS = (
             }
         },
         provable=False,
-        holds=Holds(
-            limit="models.distillation.limit:DistillationLimit",
-            network="networks.deep_linear:DeepLinear",
-            comparison="models.distillation.comparison:DistillationComparison",
-        ),
-        holds_with={
-            ("classes", "all"): Holds(
-                limit="models.distillation.limit:DistillationLimit",
-                network="networks.student:LinearStudent",
-                comparison="models.distillation.comparison:DistillationComparison",
-            )
-        },
+        holds=HOLDS,
+        holds_with={("classes", "all"): replace(HOLDS, network="networks.student:LinearStudent")},
     ),
 )

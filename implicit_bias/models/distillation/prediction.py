@@ -1,20 +1,20 @@
-"""Findings about a student before it is trained: its limit, assumptions, bounds of its risk."""
+"""What is known before a student is trained: its limit, assumptions, bounds of its risk."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...data.arrays import Floats
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number, share
 from ...quantities.said import Table
 from ...quantities.table import lines
 from ...runs.reports.finding import Finding
 from ...runs.reports.views import Views
-from .data import TransferTask
+from ...runs.stages import Found
 from .figure import plot_bound, plot_learning, plot_tail
 from .limit import DistillationLimit
 from .losses import mean_loss
@@ -29,6 +29,9 @@ from .risk import (
     transfer_risk,
 )
 
+if TYPE_CHECKING:
+    from .run import DistillationSetup
+
 NAME = "distillation limit"
 # |score| from which a soft label is 0 or 1 to rounding: 1 - sigmoid(s) is half a unit of 1. Of K
 # classes each has a label of its own: the least is 0 where exp(-s) is no normal number.
@@ -36,10 +39,9 @@ _SATURATED = {"float32": 16, "float64": 36}
 _VANISHED = {"float32": 87, "float64": 708}
 
 
-def limit_finding(
-    limit: DistillationLimit, task: TransferTask, assumed: tuple[Assumption, ...]
-) -> Finding:
-    """Return the finding of the closed form and its certificate."""
+def predict(setup: DistillationSetup, found: Found) -> Iterator[Finding]:
+    """Find the closed form and its certificate."""
+    limit, task = setup.limit, setup.task
     certificate = limit.certificate
     risk = transfer_risk(limit.zeta, task.teacher, task.X_val)
     between = None if task.of_classes else limit.angle
@@ -62,11 +64,11 @@ def limit_finding(
         "angle_limit": between,
         "risk_limit": risk,
     }
-    return Finding(
+    yield Finding(
         "limit",
         {"limit": limit, "task": task},
         NAME,
-        assumptions=assumed,
+        assumptions=_assumptions(setup),
         further=Views(
             record={"limit": record},
             tables=(Table("prediction", ("", NAME), rows),),
@@ -76,37 +78,29 @@ def limit_finding(
     )
 
 
-def assumptions(
-    task: TransferTask, options: Any, start: Floats, *, turned: bool
-) -> tuple[Assumption, ...]:
+def _assumptions(setup: DistillationSetup) -> tuple[Assumption, ...]:
     """Check the assumptions of the theorem, in the form in which a run can measure them."""
-    found = [_check_resolution(task, options.dtype)]
+    task, start, options = setup.task, setup.start, setup.options
+    scores = task.logits
+    if task.of_classes:
+        largest, cut = float(np.ptp(scores, axis=1).max()), _VANISHED[options.dtype]
+        what, ends = "scores differ by", "the least rounds to 0"
+    else:
+        largest, cut = float(np.abs(scores).max()), _SATURATED[options.dtype]
+        what, ends = "|score| is", "they round to 0 and 1"
+    resolved = RESOLVED.found(what=what, largest=largest, ends=ends, cut=cut)
     if options.depth == 1:
-        return tuple(found)
+        return (resolved,)
     begins, at_zero = (
         mean_loss(task.X, w, task.teacher, "cross-entropy") for w in (start, np.zeros_like(start))
     )
-    way = ", the direction drawn being turned around" if turned else ""
-    return (
-        *found,
-        BELOW_ZERO.found(begins=begins, at_zero=at_zero, way=way),
-    )
+    way = ", the direction drawn being turned around" if setup.turned else ""
+    return resolved, BELOW_ZERO.found(begins=begins, at_zero=at_zero, way=way)
 
 
-def _check_resolution(task: TransferTask, dtype: str) -> Assumption:
-    """Check that soft labels in this precision determine the teacher's scores."""
-    scores = task.logits
-    if task.of_classes:
-        largest, cut = float(np.ptp(scores, axis=1).max()), _VANISHED[dtype]
-        what, ends = "scores differ by", "the least rounds to 0"
-    else:
-        largest, cut = float(np.abs(scores).max()), _SATURATED[dtype]
-        what, ends = "|score| is", "they round to 0 and 1"
-    return RESOLVED.found(what=what, largest=largest, ends=ends, cut=cut)
-
-
-def risk_finding(limit: DistillationLimit, task: TransferTask, kappa: float | None) -> Finding:
+def bound_risk(setup: DistillationSetup, found: Found) -> Iterator[Finding]:
     """Bound the risk by the angles of the inputs, and measure its decay sample by sample."""
+    limit, task, kappa = setup.limit, setup.task, setup.options.kappa
     n, tail = len(task.X), angle_tail(task.X_val, task.teacher)
     bound = risk_bound(tail, n)
     curve = learning_curve(task.X, task.teacher, task.X_val)
@@ -124,7 +118,7 @@ def risk_finding(limit: DistillationLimit, task: TransferTask, kappa: float | No
     )
     title = "expected risk of students on so many samples, by the held-out angles (theorem 5.3)"
     own = {"off_projection": deep, "angle_rises": angles, "risk_rises": risks}
-    return Finding.said(
+    yield Finding.said(
         "risk",
         record={"risk": bound.to_dict() | own},
         tables=(Table(title, ("", "value"), rows),),

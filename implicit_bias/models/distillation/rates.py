@@ -7,13 +7,13 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from ..._support.doors import door
+from ..._support.kinds import floats, positive
 from ..._support.solve import Array
-from ...data.arrays import Floats
-from .closed_form import checked_student, sample_span
+from .closed_form import INPUTS, sample_span
 from .losses import get_student_loss
 
 
-@door()
+@door(X=INPUTS, teacher=floats("D: one weight a column of X"), level=positive)
 def restricted_convexity(X: Array, teacher: Array, level: float) -> float:
     """Return the modulus mu of restricted strong convexity, for students of bounded loss.
 
@@ -60,17 +60,11 @@ def restricted_convexity(X: Array, teacher: Array, level: float) -> float:
     >>> round(ib.distillation.restricted_convexity(np.eye(2), [0.0, 0.0], 1e-9), 6)
     0.125
     """
-    inputs, target, _ = checked_student(X, teacher, None, 1, "cross-entropy")
-    if target.ndim != 1 or not 0 < level < np.inf:
-        raise ValueError(
-            "`teacher` must have shape (D,) and `level` be positive and finite, got "
-            f"{target.shape} and {level}"
-        )
     # A sample's share of the mean loss is at most the whole: its own is at most n times the level.
-    largest = [_largest_score(t, len(inputs) * level) for t in (inputs @ target).tolist()]
+    largest = [_largest_score(t, len(X) * level) for t in (X @ teacher).tolist()]
     slopes = expit(largest) * expit(np.negative(largest))
-    basis = sample_span(inputs).basis
-    rows = inputs @ basis * np.sqrt(slopes / len(inputs))[:, None]
+    basis = sample_span(X).basis
+    rows = X @ basis * np.sqrt(slopes / len(X))[:, None]
     return float(np.linalg.svd(rows, compute_uv=False)[basis.shape[1] - 1] ** 2)
 
 
@@ -80,7 +74,7 @@ def _largest_score(teacher: float, most: float) -> float:
 
     def over(score: float) -> float:
         """Return the divergence at a score, less the bound."""
-        return float(value(_one(score), _one(teacher))[0]) - most
+        return float(value(np.float64(score), np.float64(teacher))) - most
 
     ends = []
     for sign in (1.0, -1.0):
@@ -89,7 +83,3 @@ def _largest_score(teacher: float, most: float) -> float:
             far *= 2
         ends.append(brentq(over, teacher, teacher + sign * far, xtol=1e-12))
     return float(max(abs(end) for end in ends))
-
-
-def _one(value: float) -> Floats:
-    return np.array([value])

@@ -8,18 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..._support.doors import door, result
-from ..._support.solve import (
-    require_columns,
-    require_count,
-    require_fraction,
-    require_inputs,
-    require_positive,
-    require_shape,
-    to_numpy,
-)
+from ..._support.kinds import count, floats
+from ..._support.solve import Array, require_count, require_fraction, require_positive, to_numpy
 from ...data.arrays import Floats
 from ...quantities.formatting import degrees
 from ...quantities.measured import Measured, quantity
@@ -30,7 +22,7 @@ Tail = Callable[[Floats], Floats]
 _ANGLES = 2001
 
 
-def angle(u: ArrayLike, v: ArrayLike) -> float:
+def angle(u: Array, v: Array) -> float:
     """Return the angle between two vectors (D,) in radians, 0 to pi; NaN if one of them is 0."""
     a, b = (np.asarray(to_numpy(w), dtype=np.float64) for w in (u, v))
     sizes = float(np.linalg.norm(a)), float(np.linalg.norm(b))
@@ -41,8 +33,12 @@ def angle(u: ArrayLike, v: ArrayLike) -> float:
     return float(2 * math.atan2(np.linalg.norm(a - b), np.linalg.norm(a + b)))
 
 
-@door()
-def transfer_risk(w: ArrayLike, teacher: ArrayLike, X: ArrayLike) -> float:
+@door(
+    w=floats("D | _K D"),
+    teacher=floats("D | _K D: as `w` has"),
+    X=floats("m D: as the weights have"),
+)
+def transfer_risk(w: Array, teacher: Array, X: Array) -> float:
     """Measure the share of inputs that student and teacher put into different classes.
 
     Parameters
@@ -66,30 +62,7 @@ def transfer_risk(w: ArrayLike, teacher: ArrayLike, X: ArrayLike) -> float:
     >>> ib.distillation.transfer_risk([1.0, 1.0], [1.0, 0.0], [[1.0, 0.0], [1.0, -2.0]])
     0.5
     """
-    inputs = np.asarray(to_numpy(X), dtype=np.float64)
-    require_inputs(inputs)
-    students = {"w": w, "teacher": teacher}
-    labels = [_classes(_scores(name, v, inputs)) for name, v in students.items()]
-    return float(np.mean(labels[0] != labels[1]))
-
-
-def _inputs_and_teacher(X: ArrayLike, teacher: ArrayLike) -> tuple[Floats, Floats]:
-    """Return inputs (n, D) and weights (D,) that fit each other."""
-    inputs, w = (np.asarray(to_numpy(a), dtype=np.float64) for a in (X, teacher))
-    require_inputs(inputs)
-    require_shape("teacher", w, (inputs.shape[1],), "one weight a column of X")
-    return inputs, w
-
-
-def _scores(name: str, weights: ArrayLike, inputs: Floats) -> Floats:
-    """Return the scores (m,) or (m, K) of weights (D,) or (K, D)."""
-    v = np.asarray(to_numpy(weights), dtype=np.float64)
-    if v.ndim not in (1, 2) or v.shape[-1] != inputs.shape[1]:
-        raise ValueError(
-            f"`{name}` must have shape (D,) or (K, D) with D = {inputs.shape[1]} columns of X, "
-            f"got {v.shape}"
-        )
-    return np.asarray(inputs @ v.T)
+    return float(np.mean(_classes(X @ w.T) != _classes(X @ teacher.T)))
 
 
 def _classes(scores: Floats) -> Any:
@@ -108,13 +81,13 @@ class AngleTail:
 
     angles: Floats
 
-    def __call__(self, theta: ArrayLike) -> Floats:
+    def __call__(self, theta: Array) -> Floats:
         """Return the shares (...) at angles (...)."""
         return np.asarray(1 - np.searchsorted(self.angles, theta, side="left") / len(self.angles))
 
 
-@door()
-def angle_tail(X: ArrayLike, teacher: ArrayLike) -> AngleTail:
+@door(X=floats("m D"), teacher=floats("D: one weight a column of X"))
+def angle_tail(X: Array, teacher: Array) -> AngleTail:
     """Measure the share of inputs beyond each angle with the teacher.
 
     An input of 0, which has no angle and carries no information, counts as one at a right angle.
@@ -146,12 +119,11 @@ def angle_tail(X: ArrayLike, teacher: ArrayLike) -> AngleTail:
     >>> p([0.0, 0.5, 1.0]).tolist()
     [1.0, 0.5, 0.0]
     """
-    inputs, w = _inputs_and_teacher(X, teacher)
-    if not len(inputs) or not w.any():
-        raise ValueError("`X` must have a row and `teacher` must not be 0: there is no angle")
-    along = np.abs(inputs @ w) / np.linalg.norm(w)
-    across = np.sqrt(np.maximum((inputs * inputs).sum(axis=1) - along**2, 0.0))
-    angles = np.where(inputs.any(axis=1), np.arctan2(across, along), math.pi / 2)
+    if not teacher.any():
+        raise ValueError("`teacher` must not be 0: there is no angle")
+    along = np.abs(X @ teacher) / np.linalg.norm(teacher)
+    across = np.sqrt(np.maximum((X * X).sum(axis=1) - along**2, 0.0))
+    angles = np.where(X.any(axis=1), np.arctan2(across, along), math.pi / 2)
     return AngleTail(np.sort(angles))
 
 
@@ -186,7 +158,7 @@ class RiskBound(Measured, eq=True):
     )
 
 
-@door()
+@door(n=count(1))
 def risk_bound(p: Tail, n: int, *, delta: float = 0.0) -> RiskBound:
     """Bound the expected transfer risk of students on n samples, fewer than input dimensions.
 
@@ -222,7 +194,6 @@ def risk_bound(p: Tail, n: int, *, delta: float = 0.0) -> RiskBound:
     >>> round(bound.value, 4), round(bound.sharper, 4)
     (0.0285, 0.0283)
     """
-    require_count("n", n)
     if not 0 <= delta < math.pi / 2:
         raise ValueError(f"`delta` must lie in [0, pi/2), got {delta}")
     quarter = math.pi / 2 - delta
@@ -299,8 +270,12 @@ class LearningCurve:
         return int((np.diff(self.angles) > 1e-8).sum()), int((np.diff(self.risks) > 0).sum())
 
 
-@door()
-def learning_curve(X: ArrayLike, teacher: ArrayLike, X_val: ArrayLike) -> LearningCurve:
+@door(
+    X=floats("n D"),
+    teacher=floats("D: one weight a column of X"),
+    X_val=floats("m>=0 D: as X has"),
+)
+def learning_curve(X: Array, teacher: Array, X_val: Array) -> LearningCurve:
     """Measure angle and risk of the projection `w_hat` as samples are added one by one.
 
     Angles never increase, since `cos = ||P_k w_*|| / ||w_*||`. The risk may: it weighs directions
@@ -331,15 +306,12 @@ def learning_curve(X: ArrayLike, teacher: ArrayLike, X_val: ArrayLike) -> Learni
     >>> curve.angles.round(4).tolist(), curve.risks.tolist()
     ([0.7854, 0.0], [0.5, 0.0])
     """
-    inputs, w = _inputs_and_teacher(X, teacher)
-    others = np.asarray(to_numpy(X_val), dtype=np.float64)
-    require_columns("X_val", others, len(w), "as X has")
-    directions = _new_directions(inputs)
-    parts = directions @ w
+    directions = _new_directions(X)
+    parts = directions @ teacher
     inside = np.cumsum(parts**2)
-    outside = np.maximum(w @ w - inside, 0.0)
-    scores = np.cumsum((others @ directions.T) * parts, axis=1)
-    wrong = (scores >= 0) != (others @ w >= 0)[:, None]
+    outside = np.maximum(teacher @ teacher - inside, 0.0)
+    scores = np.cumsum((X_val @ directions.T) * parts, axis=1)
+    wrong = (scores >= 0) != (X_val @ teacher >= 0)[:, None]
     return LearningCurve(np.arctan2(np.sqrt(outside), np.sqrt(inside)), wrong.mean(axis=0))
 
 

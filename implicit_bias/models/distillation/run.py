@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from ..._support.words import LossName
 from ...data.arrays import Floats
 from ...data.catalogue import load_class_data
-from ...data.labelled import ClassDataset
 from ...data.made.pairs import load_pair
-from ...runs.reports.finding import Finding
 from ...runs.setup import Setup, training_settings
-from ...runs.stages import Found, Run, Stage, later
+from ...runs.stages import Run, Stage, later
 from ...training.settings import TrainingSettings
 from .closed_form import distillation_limit
 from .data import TransferTask, image_task, make_angle_task
-from .diagnosis import assumptions, limit_finding, risk_finding
 from .limit import DistillationLimit
-from .training import draw_start, stable_rates
+from .prediction import bound_risk, predict
+from .start import draw_start, stable_rates
 
 # Sizes where none are given: of the thesis's setting in 1000 dimensions a tenth, and of the
 # bundled digits less than half of their inputs.
@@ -110,22 +106,10 @@ def _task(setup: Setup) -> TransferTask:
     if options.data == "mnist" and options.data_dir is None:
         raise ValueError("`--data mnist` needs `--data-dir DIR`, the folder of its IDX files")
     n_train = options.n_train or IMAGES[options.data]
+    sizes = {"n_train": n_train, "n_val": options.n_val, "random_state": seed}
     if options.classes == "all":
-        return image_task(_classes(options, n_train, seed))
-    return image_task(
-        load_pair(options.data_dir, n_train=n_train, n_val=options.n_val, random_state=seed)
-    )
-
-
-def _classes(options: Any, n_train: int, seed: int) -> ClassDataset:
-    """Load images of all classes."""
-    return load_class_data(
-        options.data,
-        data_dir=options.data_dir,
-        n_train=n_train,
-        n_val=options.n_val,
-        random_state=seed,
-    )
+        return image_task(load_class_data(options.data, data_dir=options.data_dir, **sizes))
+    return image_task(load_pair(options.data_dir, **sizes))
 
 
 def _with_rates(setup: Setup, task: TransferTask, limit: DistillationLimit) -> Setup:
@@ -147,24 +131,15 @@ def _described(setup: DistillationSetup) -> str:
     return f"{depth} linear layer" + ("" if depth == 1 else "s")
 
 
-def _predict(setup: DistillationSetup, found: Found) -> Iterator[Finding]:
-    assumed = assumptions(setup.task, setup.options, setup.start, turned=setup.turned)
-    yield limit_finding(setup.limit, setup.task, assumed)
-
-
-def _bound_risk(setup: DistillationSetup, found: Found) -> Iterator[Finding]:
-    yield risk_finding(setup.limit, setup.task, setup.options.kappa)
-
-
 STAGES: tuple[Stage[DistillationSetup], ...] = (
-    Stage(finds=_predict),
+    Stage(finds=predict),
     Stage(
-        finds=_bound_risk,
+        finds=bound_risk,
         says="bounding the risk",
         when=lambda setup, found: not setup.task.of_classes,  # angles are of two classes
     ),
     Stage(
-        finds=later(f"{__package__}.trained_run:train_and_compare"),
+        finds=later(f"{__package__}.descent:train_and_compare"),
         says="training a student for {setup.settings.n_steps} steps",
         trains=True,
     ),

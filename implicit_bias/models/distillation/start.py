@@ -1,8 +1,6 @@
-"""Initial weights of a student, stable learning rates, and an observer of its weights."""
+"""Initial weights of a student, and learning rates that are stable on its data."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -54,8 +52,3 @@ def stable_rates(
     curvature = of_loss * spread * depth * max(size, 1.0) ** (2 - 2 / depth)
     shares = (_EARLY,) * (n_phases - 1) + ((_LATE,) if n_phases > 1 else (0.1,))
     return tuple(float(f"{share / curvature:.3g}") for share in shares)
-
-
-def student_weights(network: Any) -> dict[str, Floats]:
-    """An observer for `train`: the "weights" of a linear network, end to end."""
-    return {"weights": network.zeta().detach().double().cpu().numpy().copy()}

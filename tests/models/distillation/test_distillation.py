@@ -399,7 +399,7 @@ def test_theorem_d_3_and_corollary_d_1_hold_with_the_constant_of_the_level() -> 
     level = mean_loss(np.eye(1), np.array([u]), np.array([0.5]), "cross-entropy")
     found = distillation.restricted_convexity([[1.0, 0.0]], [0.5, 3.0], level)
     assert found == pytest.approx(expit(u) * expit(-u), rel=1e-9)
-    with pytest.raises(ValueError, match="`level` be positive"):
+    with pytest.raises(ValueError, match="`level` must be positive"):
         distillation.restricted_convexity(X, TEACHER, 0.0)
 
 
