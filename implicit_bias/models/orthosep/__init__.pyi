@@ -15,5 +15,5 @@ from .formulation import solve_orthosep as solve_orthosep
 from .limit import OrthosepLimit as OrthosepLimit
 from .limit import RampFunction as RampFunction
 from .schedule import halving_phases as halving_phases
-from .trained_run import layer_rows as layer_rows
-from .trained_run import layer_singular_values as layer_singular_values
+from .training import layer_rows as layer_rows
+from .training import layer_singular_values as layer_singular_values

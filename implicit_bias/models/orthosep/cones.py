@@ -203,7 +203,9 @@ def _solve(own: Floats, other: Floats) -> _Solved:
     multipliers = np.zeros(len(asked))
     multipliers[tight] = np.clip(np.linalg.lstsq(signed[tight].T, w, rcond=None)[0], 0.0, None)
     length, block = float(np.linalg.norm(w)), float(np.linalg.norm(signed.T @ multipliers))
-    smallest, violation = float(np.min(own @ w)) / scale, _largest_cosine(other, w)
+    products, norms = other @ w, np.linalg.norm(other, axis=1) * length
+    cosines = np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
+    smallest, violation = float(np.min(own @ w)) / scale, float(np.max(cosines, initial=0.0))
     # Where there is no such vector least squares splits the difference.
     if not (smallest > 0 and violation < _INACTIVE and block > 0):
         return _none(own, other)
@@ -219,13 +221,6 @@ def _certificate(
 ) -> ConstrainedCertificate:
     gap = max(objective / dual_objective - 1, 0.0) if dual_objective > 0 else math.inf
     return ConstrainedCertificate(objective, dual_objective, gap, violation, smallest)
-
-
-def _largest_cosine(X: Floats, w: Floats) -> float:
-    norms = np.linalg.norm(X, axis=1) * np.linalg.norm(w)
-    products = X @ w
-    cosines = np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
-    return float(np.max(cosines, initial=0.0))
 
 
 def _none(own: Floats, other: Floats) -> _Solved:

@@ -171,7 +171,8 @@ def diagnose_orthosep(
     ValueError
         If a sample is malformed or the limit has another number of inputs.
     """
-    W, targets = _weights(network.first_layer), _directions(limit)
+    W, vectors = _weights(network.first_layer), (limit.w_plus, limit.w_minus)
+    targets = np.stack([w / (np.linalg.norm(w) or 1.0) for w in map(to_numpy, vectors)])
     if W.shape[1] != targets.shape[1]:
         raise ValueError(
             f"the network has {W.shape[1]} inputs, the limit {targets.shape[1]}: "
@@ -183,12 +184,14 @@ def diagnose_orthosep(
     a = _weights(network.output_weights) if two_layers else aligned[:, 0] - aligned[:, 1]
     group = neuron_groups(W, a, train.X, slope=limit.slope)
     cosines = np.where(group == 0, np.nan, np.where(group == 1, aligned[:, 0], aligned[:, 1]))
-    singular_values, basis = _top_plane(W)
-    log_inverse = _log_inverse_loss(network, train, loss)
+    _, singular_values, right = np.linalg.svd(W, full_matrices=False)
+    basis = np.zeros((2, W.shape[1]))  # with rows of zeros where there are fewer directions
+    basis[: min(2, len(right))] = right[:2]
+    margins = torch.as_tensor(train.y * scores(network, train))
+    log_inverse = -float(log_mean_loss(margins, loss))
     of_two_layers = dict.fromkeys(_OF_TWO_LAYERS, math.nan)
     if two_layers:
-        growth = _two_layers(norms, a, group, log_inverse)
-        of_two_layers = growth | _constants(network, limit, train, group)
+        of_two_layers = _two_layers(network, limit, train, group, log_inverse)
     live = group != 0
     return OrthosepDiagnosis(
         singular_values=singular_values,
@@ -224,23 +227,12 @@ class OrthosepDistances(Distances):
         Whether to fit KKT multipliers at every call.
     """
 
-    def __init__(
-        self,
-        limit: OrthosepLimit,
-        train: Sample,
-        held_out: Sample,
-        *,
-        loss: MarginLoss = "logistic",
-        kkt: bool = True,
-    ) -> None:
-        super().__init__(limit, train, held_out, loss=loss, kkt=kkt)
-        self._data = limit, train, held_out
-
     def __call__(
         self, network: torch.nn.Module, *, kkt: KKTDistance | None = None
     ) -> dict[str, Any]:
         """Measure `network`; `kkt` is its KKT distance if that is known already."""
-        diagnosis = diagnose_orthosep(network, *self._data, loss=self._loss)
+        assert isinstance(self._limit, OrthosepLimit)
+        diagnosis = diagnose_orthosep(network, self._limit, *self._samples, loss=self._loss)
         live = diagnosis.cosines[diagnosis.group != 0]
         own = {name: getattr(diagnosis, name) for name in _FOLLOWED}
         own["smallest_cosine"] = float(live.min()) if len(live) else math.nan
@@ -257,32 +249,16 @@ def neuron_groups(W: Float, a: Float, X: Float, *, slope: float = 0.0) -> NDArra
     return groups
 
 
-def _directions(limit: OrthosepLimit) -> Float:
-    """Return `w_plus` and `w_minus` (2, D), at unit length."""
-    return np.stack([_unit(to_numpy(limit.w_plus)), _unit(to_numpy(limit.w_minus))])
-
-
-def _top_plane(W: Float) -> tuple[Float, Float]:
-    """Return all singular values, and the first two right singular vectors, padded by zeros."""
-    _, values, right = np.linalg.svd(W, full_matrices=False)
-    basis = np.zeros((2, W.shape[1]))
-    basis[: min(2, len(right))] = right[:2]
-    return values, basis
-
-
 def _two_layers(
-    norms: Float, a: Float, group: NDArray[np.int64], log_inverse: float
+    network: torch.nn.Module,
+    limit: OrthosepLimit,
+    train: Sample,
+    group: NDArray[np.int64],
+    log_inverse: float,
 ) -> dict[str, float]:
-    return {
-        "growth_positive": _growth(norms[group == 1], log_inverse),
-        "growth_negative": _growth(norms[group == -1], log_inverse),
-        "imbalance": ratio(np.abs(np.abs(a) - norms).max(), norms.max()),
-    }
-
-
-def _constants(
-    network: torch.nn.Module, limit: OrthosepLimit, train: Sample, group: NDArray[np.int64]
-) -> dict[str, float]:
+    """Return what is defined of the network of degree 2 alone."""
+    norms = np.linalg.norm(_weights(network.first_layer), axis=1)
+    a = _weights(network.output_weights)
     size = sum(float(p.detach().double().square().sum()) for p in network.parameters())
     normalised = scores(network, train) / size
     z = train.X @ to_numpy(limit.zeta).T * [1.0, -1.0]
@@ -294,15 +270,14 @@ def _constants(
         function = limit.limit_function(surviving=alive)
         constant = max(function.u, function.z)
     return {
+        "growth_positive": _growth(norms[group == 1], log_inverse),
+        "growth_negative": _growth(norms[group == -1], log_inverse),
+        "imbalance": ratio(np.abs(np.abs(a) - norms).max(), norms.max()),
         "u": float(u),
         "z": float(z),
         "normalised_margin": float(np.min(train.y * normalised)),
         "constant": constant,
     }
-
-
-def _log_inverse_loss(network: torch.nn.Module, sample: Sample, loss: MarginLoss) -> float:
-    return -float(log_mean_loss(torch.as_tensor(sample.y * scores(network, sample)), loss))
 
 
 def _growth(norms: Float, log_inverse: float) -> float:
@@ -311,10 +286,6 @@ def _growth(norms: Float, log_inverse: float) -> float:
 
 def _weights(of: Any) -> Float:
     return np.asarray(to_numpy(of().double()), dtype=np.float64)
-
-
-def _unit(v: Float) -> Float:
-    return v / (np.linalg.norm(v) or 1.0)
 
 
 def ratio(value: float, size: float) -> float:

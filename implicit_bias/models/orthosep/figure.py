@@ -78,16 +78,9 @@ def plot_singular_values(diagnosis: OrthosepDiagnosis, ax: Axes, *, largest: int
     values = diagnosis.singular_values[:largest]
     shares = values / (values[0] or 1.0) if len(values) else values
     ax.plot(np.arange(1, len(shares) + 1), shares, "o", color="black", clip_on=False)
-    ax.axvline(2.5, color=GREY, linestyle=":", linewidth=1)
-    ax.set(
-        title="Singular values of W",
-        xlabel="index (the limit has rank 2)",
-        ylabel="share of the largest",
-        xlim=(0.5, max(len(shares), 2) + 0.5),
-        ylim=(0, 1.05),
-    )
-    ax.set_xticks(np.arange(1, len(shares) + 1))
-    return ax
+    ax.set(title="Singular values of W", xlabel="index (the limit has rank 2)")
+    ax.set_ylabel("share of the largest")
+    return _by_index(ax, max(len(shares), 2))
 
 
 def plot_layers(layers: Sequence[NDArray[np.float64]], ax: Axes, *, largest: int = 10) -> Axes:
@@ -106,16 +99,16 @@ def plot_layers(layers: Sequence[NDArray[np.float64]], ax: Axes, *, largest: int
                 np.arange(1, len(shares) + 1), shares, marker=marker, alpha=0.8, linewidth=0.8,
                 label=f"W_{number}", clip_on=False,
             )  # fmt: skip
+    ax.set(title="Singular values of every layer", xlabel="index (rank 2 is conjectured)")
+    ax.set_ylabel("share of the layer's largest")
+    legend_above(_by_index(ax, largest))
+    return ax
+
+
+def _by_index(ax: Axes, last: int) -> Axes:
+    """Let shares stand over indices from 1, with a line after the second."""
     ax.axvline(2.5, color=GREY, linestyle=":", linewidth=1)
-    ax.set(
-        title="Singular values of every layer",
-        xlabel="index (rank 2 is conjectured)",
-        ylabel="share of the layer's largest",
-        xlim=(0.5, largest + 0.5),
-        ylim=(0, 1.05),
-    )
-    ax.set_xticks(np.arange(1, largest + 1))
-    legend_above(ax)
+    ax.set(xlim=(0.5, last + 0.5), ylim=(0, 1.05), xticks=np.arange(1, last + 1))
     return ax
 
 

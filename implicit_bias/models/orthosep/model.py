@@ -92,6 +92,9 @@ ASSUMED = (
     METHOD,
     FULL_BATCHES,
 )
+HOLDS = Holds(
+    limit="models.orthosep.limit:OrthosepLimit", network="networks.balanced_relu:BalancedReLU"
+)
 MODELS = (
     Model(
         "orthosep",
@@ -125,15 +128,9 @@ MODELS = (
                 "init_scale": 0.05,
             }
         },
-        holds=Holds(
-            limit="models.orthosep.limit:OrthosepLimit",
-            network="networks.balanced_relu:BalancedReLU",
-        ),
+        holds=HOLDS,
         holds_with={
-            ("network", "residual"): Holds(
-                limit="models.orthosep.limit:OrthosepLimit",
-                network="networks.balanced_relu:ResidualReLU",
-            )
+            ("network", "residual"): replace(HOLDS, network="networks.balanced_relu:ResidualReLU")
         },
     ),
 )

@@ -19,7 +19,7 @@ from .formulation import NotOrthogonallySeparable, OrthogonallySeparable, solve_
 from .schedule import halving_phases
 
 NAME = OrthogonallySeparable.name
-TRAINED = f"{__package__}.trained_run"
+TRAINING = f"{__package__}.training"
 RESIDUAL = (
     "nothing is proved for the residual network: its skips carry no weights, so it is not "
     "homogeneous, and theorem 3.1 and corollary 3.1 are about two layers. Conjectured from "
@@ -44,7 +44,7 @@ class OrthosepSetup(SampleSetup):
     @cached_property
     def network(self) -> Any:
         """The untrained network, of torch, which the limit alone does not need."""
-        return resolve_name(f"{TRAINED}:begun")(self)
+        return resolve_name(f"{TRAINING}:begun")(self)
 
 
 def run_orthosep(setup: Setup) -> Run[OrthosepSetup]:
@@ -121,13 +121,13 @@ STAGES: tuple[Stage[OrthosepSetup], ...] = (
         states=_state,
     ),
     Stage(
-        finds=later(f"{TRAINED}:train"),
+        finds=later(f"{TRAINING}:train"),
         trains=True,
         when=lambda setup, found: usable(found["limit"]),
     ),
-    Stage(finds=later(f"{TRAINED}:compare"), says="comparing", needs=("trajectory",)),
+    Stage(finds=later(f"{TRAINING}:compare"), says="comparing", needs=("trajectory",)),
     Stage(
-        finds=later(f"{TRAINED}:train_others"),
+        finds=later(f"{TRAINING}:train_others"),
         trains=True,
         needs=("trajectory",),
         when=lambda setup, found: setup.options.starts > 1,

@@ -11,10 +11,9 @@ import torch
 from ..._support.solve import to_numpy
 from ...data.arrays import Floats
 from ...data.made.orthants import is_orthogonally_separable
-from ...data.sample import Sample
 from ...measures.comparison import compare as measure_beside
 from ...measures.comparison import measure_network
-from ...measures.equivalence.measure import MeasureDistance, measure_distance
+from ...measures.equivalence.measure import measure_distance
 from ...measures.equivalence.reading import as_weights
 from ...measures.equivalence.weights import ReLUWeights
 from ...measures.kkt import kkt_distance
@@ -102,11 +101,13 @@ def compare(setup: OrthosepSetup, found: Found) -> Iterator[Finding]:
     kkt = kkt_distance(network, *setup.train) if fitted else None
     comparison = measure_beside(limit, network, *setup.samples, kkt=kkt)
     state = measure_network(network, *setup.samples, kkt)
-    assumptions = _of_the_data(setup.train, limit)
+    separability = is_orthogonally_separable(setup.train.X, setup.train.y)
+    further = (SUPPORTS_SPAN.found(holds=limit.supports_span),)
     if limit.slope:
-        assumptions = (*assumptions[:1], *_of_leaky(limit, network, trajectory))
+        further = _of_leaky(limit, network, trajectory)
+    assumptions = ORTHOGONAL.found(message=separability.message, holds=separability), *further
     beyond = "" if homogeneous else "nothing is proved for a network with skip connections"
-    if not is_orthogonally_separable(setup.train.X, setup.train.y):
+    if not separability:
         beyond = "the theorem is about data that are orthogonally separable, and these are not"
     theory = {"theory": "none", "reason": beyond} if beyond else {}
     known = decide(evidence(limit, comparison, trajectory, **theory))
@@ -123,14 +124,6 @@ def train_others(setup: OrthosepSetup, found: Found) -> Iterator[Finding]:
     predicted = _predicted(found["limit"])
     far = [measure_distance(one.network, predicted).distance for one in starts]
     yield starts_finding(starts, {"off the prediction": far})
-
-
-def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
-    separability = is_orthogonally_separable(train.X, train.y)
-    return (
-        ORTHOGONAL.found(message=separability.message, holds=separability),
-        SUPPORTS_SPAN.found(holds=limit.supports_span),
-    )
 
 
 def _of_leaky(
@@ -152,10 +145,18 @@ def _of_leaky(
 def _neurons(setup: SampleSetup, limit: OrthosepLimit, network: Network) -> Finding:
     """Measure how near the network is to two kinds of neurons and, layer by layer, to rank two."""
     diagnosis = diagnose_orthosep(network, limit, *setup.samples, loss=setup.options.loss)
-    transport = _transport(network, limit)
-    folds = _folds(setup, limit, network)
     layers = layer_singular_values(network)
     shown = layers if len(layers) > 1 else []
+    lines, panels = diagnosis.rows(), [Row(3, partial(plot_orthosep, diagnosis, layers=shown), 3.6)]
+    transport = None
+    if isinstance(network, BalancedReLU):  # others have no neurons of one sign
+        predicted = _predicted(limit)
+        transport, one = measure_distance(network, predicted), TABLE["neuron_distance"]
+        gap = number(max(transport.gap, 0.0), ".1g")
+        lines.append((one.title, f"{one.text(transport.distance)} (gap {gap})"))
+        folds = fold_row({"network": as_weights(network), "two neurons": predicted}, setup.train)
+        panels += [] if folds is None else [folds]
+    heads = ("", "singular values", "third / second (0)", "share of the top two (1)")
     return Finding.said(
         "neurons",
         record={
@@ -164,47 +165,19 @@ def _neurons(setup: SampleSetup, limit: OrthosepLimit, network: Network) -> Find
             "transport": None if transport is None else transport.to_dict(),
         },
         tables=(
-            Table("neurons", ("", "value"), (*diagnosis.rows(), *_transport_rows(transport))),
-            Table(
-                "layers",
-                ("", "singular values", "third / second (0)", "share of the top two (1)"),
-                tuple(layer_rows(layers)),
-            ),
+            Table("neurons", ("", "value"), tuple(lines)),
+            Table("layers", heads, tuple(layer_rows(layers))),
         ),
-        panels=(
-            Row(3, partial(plot_orthosep, diagnosis, layers=shown), height=3.6),
-            *([] if folds is None else [folds]),
-        ),
+        panels=tuple(panels),
         objects={"diagnosis": diagnosis, "transport": transport},
         row={} if transport is None else {"neuron_distance": transport.distance},
     )
 
 
-def _folds(setup: SampleSetup, limit: OrthosepLimit, network: Network) -> Row | None:
-    """Draw where the network bends, and where two neurons do; None with skip connections."""
-    if not isinstance(network, BalancedReLU):
-        return None
-    networks = {"network": as_weights(network), "two neurons": _predicted(limit)}
-    return fold_row(networks, setup.train)
-
-
 def _predicted(limit: OrthosepLimit) -> ReLUWeights:
+    """Return the two neurons of the limit, as a network."""
     W, a = (to_numpy(weights) for weights in limit.balanced_weights())
     return ReLUWeights.from_arrays([W, a[None]], slope=limit.slope)
-
-
-def _transport(network: Network, limit: OrthosepLimit) -> MeasureDistance | None:
-    """Measure the transport of a two-layer network's neurons to the predicted; None for deeper."""
-    if not isinstance(network, BalancedReLU):
-        return None
-    return measure_distance(network, _predicted(limit))
-
-
-def _transport_rows(transport: MeasureDistance | None) -> list[tuple[str, ...]]:
-    if transport is None:
-        return []
-    one, gap = TABLE["neuron_distance"], number(max(transport.gap, 0.0), ".1g")
-    return [(one.title, f"{one.text(transport.distance)} (gap {gap})")]
 
 
 def layer_singular_values(network: torch.nn.Module) -> list[Floats]:
