@@ -8,16 +8,16 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...data.arrays import Floats
+from ...measures.scalars import sample_margins
 from ...quantities.formatting import degrees
 from ...quantities.measured import Measured, part, quantity, stacked
 from ...quantities.said import Side, Table
 from .exits import averages
-from .exits_run import Exits
+from .frozen_trunk import Exits
 from .limit import HeadLimit
-from .losses import UNLABELLED
+from .losses import UNLABELLED, exit_loss
 
 
 class HeadState(Measured, eq=True):
@@ -103,24 +103,19 @@ class HeadsComparison(Measured, eq=True):
         """Return plain Python values, by the name of the exit."""
         return {name: one.to_dict() for name, one in self._by_name().items()}
 
-    def states(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return column heads and lines of a table of margins and accuracies, one line per exit."""
+    def tables(self, name: str = "") -> tuple[Table, ...]:
+        """Return both tables, of margins and accuracies and of distances, one line per exit."""
         titles, limits = stacked({name: one.limit for name, one in self._by_name().items()})
         _, networks = stacked({name: one.network for name, one in self._by_name().items()})
-        pairs = [zip(a[1:], b[1:], strict=True) for a, b in zip(limits, networks, strict=True)]
-        lines = [(name, *chain(*own)) for name, own in zip(self._by_name(), pairs, strict=True)]
-        return ("", *chain(*((f"{title}: limit", "trained") for title in titles[1:]))), lines
-
-    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return column heads and lines of a table of distances, one line per exit."""
-        return stacked(self._by_name())
-
-    def tables(self, name: str = "") -> tuple[Table, ...]:
-        """Return both tables, of margins and accuracies and of distances."""
-        (heads, states), (titles, rows) = self.states(), self.table()
+        heads = ("", *chain(*((f"{title}: limit", "trained") for title in titles[1:])))
+        states = tuple(
+            (a[0], *chain(*zip(a[1:], b[1:], strict=True)))
+            for a, b in zip(limits, networks, strict=True)
+        )
+        columns, *rows = self.rows()
         return (
-            Table("prediction and training", heads, tuple(states)),
-            Table("trained heads beside their limits", titles, tuple(rows)),
+            Table("prediction and training", heads, states),
+            Table("trained heads beside their limits", columns, tuple(rows)),
         )
 
     def sides(self, name: str) -> tuple[Side, ...]:
@@ -129,7 +124,7 @@ class HeadsComparison(Measured, eq=True):
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the lines of a table of distances, column heads first."""
-        heads, lines = self.table()
+        heads, lines = stacked(self._by_name())
         return [heads, *lines]
 
     def cells(self) -> dict[str, Any]:
@@ -175,10 +170,10 @@ def compare_heads(
     HeadsComparison
     """
     predicted = [limit.zeta for limit in limits]
-    scaled = [
-        _scaled(limit, own, phi, exits)
-        for limit, own, phi in zip(limits, weights, exits.features, strict=True)
-    ]
+    scaled = []
+    for limit, W, phi in zip(limits, weights, exits.features, strict=True):
+        margin = _margin(phi, W, exits) if limit.kind == "direction" else 0.0
+        scaled.append(W / margin if margin > 0 else W)
     average = [
         averages([phi @ W.T for phi, W in zip(exits.features_val, heads, strict=True)])
         for heads in (predicted, scaled)
@@ -217,7 +212,7 @@ def _distances(
     if limit.kind == "direction":
         ratio = states[1].margin / states[0].margin
         return {"error": np.nan, "excess": np.nan, "margin_ratio": ratio}
-    loss, phi = exits.loss, exits.features[m]
+    loss, phi = exit_loss(**exits.taught), exits.features[m]
     return {
         "error": float(np.linalg.norm(weights - limit.zeta) / np.linalg.norm(limit.zeta)),
         "excess": loss.value(phi @ weights.T) - loss.value(phi @ limit.zeta.T),
@@ -229,25 +224,18 @@ def _state(weights: Floats, exits: Exits, m: int, average: Floats) -> HeadState:
     labels, size = exits.labels, float(np.linalg.norm(weights))
     u = exits.features_val[m] @ weights.T
     return HeadState(
-        margin=_margin(exits.features[m], weights, labels.train) / size if size > 0 else np.nan,
+        margin=_margin(exits.features[m], weights, exits) / size if size > 0 else np.nan,
         accuracy=float(np.mean(u.argmax(axis=1) == labels.val)),
         anytime_accuracy=float(np.mean(average.argmax(axis=1) == labels.val)),
     )
 
 
-def _scaled(limit: HeadLimit, weights: Floats, features: Floats, exits: Exits) -> Floats:
-    """Scale weights to relative margin 1 if the limit is a direction and the margin positive."""
-    is_direction = limit.kind == "direction"
-    margin = _margin(features, weights, exits.labels.train) if is_direction else 0.0
-    return np.asarray(weights / margin) if margin > 0 else weights
-
-
-def _margin(features: Floats, weights: Floats, labels: NDArray[np.int64]) -> float:
+def _margin(features: Floats, weights: Floats, exits: Exits) -> float:
+    """Return the least relative margin of the labelled training samples."""
+    labels = exits.labels.train
     known = labels != UNLABELLED
-    u, rows = features[known] @ weights.T, np.arange(known.sum())
-    own = u[rows, labels[known]].copy()
-    u[rows, labels[known]] = -np.inf
-    return float(np.min(own - u.max(axis=1)))
+    rows = np.eye(exits.labels.n_classes)[labels[known]]
+    return float(sample_margins(rows, features[known] @ weights.T).min())
 
 
 def _agreement(u: Floats, v: Floats) -> float:

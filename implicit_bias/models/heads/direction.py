@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._support.solve import Settings, Solution, Status, solve
+from ..._support.solve import Settings, Status, solve
 from ...data.arrays import Floats
 from ...limits.exact.joint_margin import JointMargin
 from .limit import HeadCertificate, HeadLimit
@@ -22,19 +22,15 @@ def direction_limit(
     if solution.status is Status.NOT_SEPARABLE:
         return None
     gap = float(solution.certificate.gap)
+    separable = solution.status in (Status.SOLVED, Status.INACCURATE)
     return HeadLimit(
         zeta=np.asarray(solution.primal),
         kind="direction",
         rank=int(np.linalg.matrix_rank(features)),
         excess=0.0,
-        status=_status(solution),
+        status=solution.status if separable else Status.NO_MINIMISER,
         certificate=HeadCertificate(
             error=math.sqrt(gap * (2 + gap)), gradient=0.0, curvature=1.0, gap=gap
         ),
         tol=tol,
     )
-
-
-def _status(solution: Solution) -> Status:
-    separable = solution.status in (Status.SOLVED, Status.INACCURATE)
-    return solution.status if separable else Status.NO_MINIMISER

@@ -8,15 +8,15 @@ import numpy as np
 from scipy.special import softmax
 
 from ..._support.doors import door
-from ..._support.solve import Array, require_tolerance
+from ..._support.solve import Array, require_scale, require_tolerance, to_numpy
 from ...data.arrays import Floats
 from .direction import direction_limit
 from .limit import HeadLimit
-from .losses import ExitLoss, checked_features, exit_loss
+from .losses import ExitLoss, exit_loss
 from .point import point_limit
 
 
-@door()
+@door(features="n _D: one row a sample", labels="n", teacher="n _K")
 def solve_exit_heads(
     features: Sequence[Array],
     labels: Array | None = None,
@@ -83,11 +83,12 @@ def solve_exit_heads(
     """
     require_tolerance(tol)
     loss = exit_loss(labels, teacher, temperature=temperature, share=share)
-    n = len(loss.one_hot)
-    checked = [checked_features(f"features[{m}]", one, n) for m, one in enumerate(features)]
-    if not checked:
+    if not len(features):
         raise ValueError("`features` must hold one exit at least")
-    return tuple(_solve_head(phi, loss, tol) for phi in checked)
+    for m, one in enumerate(features):
+        require_scale(f"features[{m}]", one)
+    exits = (np.asarray(to_numpy(one), dtype=np.float64) for one in features)
+    return tuple(_solve_head(phi, loss, tol) for phi in exits)
 
 
 @door()

@@ -1,4 +1,4 @@
-"""Data of a run: a frozen trunk, its features, labels, and a teacher's logits."""
+"""A frozen trunk with its exits: features of the samples, labels, and a teacher's logits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...data.arrays import Floats
 from ...data.dataset import Dataset
 from ...data.labelled import ClassDataset
 from ...networks.exits import Trunk, train_trunk
-from .losses import UNLABELLED, ExitLoss, exit_loss
+from .losses import UNLABELLED
 
 TEMPERATURE = 3.0
 
@@ -80,14 +80,14 @@ class Exits:
         return self.share == 1
 
     @property
-    def loss(self) -> ExitLoss:
-        """The loss of every head in its logits."""
-        return exit_loss(
-            self.labels.train if self.share > 0 else None,
-            None if self.is_hard else self.teacher,
-            temperature=self.temperature,
-            share=self.share,
-        )
+    def taught(self) -> dict[str, Any]:
+        """What every head learns from, as arguments: those of `exit_loss`."""
+        return {
+            "labels": self.labels.train if self.share > 0 else None,
+            "teacher": None if self.is_hard else self.teacher,
+            "temperature": self.temperature,
+            "share": self.share,
+        }
 
 
 def read_labels(dataset: Dataset | ClassDataset, n_labelled: int | None) -> Labels:

@@ -11,23 +11,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax, xlogy
 
 from ..._support.doors import door, parameters
-from ..._support.solve import (
-    FIT_LOSSES,
-    Array,
-    MeanLoss,
-    require_finite,
-    require_positive,
-    require_real,
-    require_scale,
-    to_numpy,
-)
+from ..._support.kinds import between, floats, positive
+from ..._support.solve import FIT_LOSSES, Array, MeanLoss, require_scale
 from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
 
@@ -173,7 +165,11 @@ class HeadLoss(LiteralProgram):
     temperature: float = 1.0
     share: float = 0.5
 
-    @door()
+    @door(
+        features=floats("n D", require_scale),
+        labels=floats("n: one class a sample"),
+        teacher=floats("n _K: one row of logits a sample"),
+    )
     def literal(
         self, features: Array, labels: Array | None = None, teacher: Array | None = None
     ) -> cvxpy.Problem:
@@ -209,7 +205,7 @@ class HeadLoss(LiteralProgram):
         """
         cp, tau = cvxpy_module(), self.temperature
         loss = exit_loss(labels, teacher, temperature=tau, share=self.share)
-        phi = constant(checked_features("features", features, len(loss.one_hot)), "phi")
+        phi = constant(features, "phi")
         W = cp.Variable((loss.n_classes, phi.shape[1]), name="W")
         u, terms = phi @ W.T, []
         if not loss.is_soft:
@@ -224,8 +220,14 @@ class HeadLoss(LiteralProgram):
         return cp.Problem(cp.Minimize(cp.sum(terms)))
 
 
+@door(
+    labels=floats("n: one class a sample"),
+    teacher=floats("n _K>=2: one row of logits a sample"),
+    temperature=positive,
+    share=between(0, 1),
+)
 def exit_loss(
-    labels: Any | None, teacher: Any | None, *, temperature: float = 1.0, share: float = 0.5
+    labels: Array | None, teacher: Array | None, *, temperature: float = 1.0, share: float = 0.5
 ) -> ExitLoss:
     """Check labels and teacher, and return the loss: means over labelled and all samples, (6.6).
 
@@ -245,96 +247,38 @@ def exit_loss(
     TypeError, ValueError
         If labels or teacher are missing though they have weight, or shapes or values are wrong.
     """
-    if not 0 <= share <= 1:
-        raise ValueError(f"`share` of hard labels must lie in [0, 1], got {share}")
-    require_positive("temperature", temperature)
     if (share > 0 and labels is None) or (share < 1 and teacher is None):
         missing = "labels" if share > 0 and labels is None else "teacher"
         raise ValueError(f"`share` {share} needs `{missing}`: give them, or another share")
-    logits = None if share == 1 else _logits(teacher)
-    n_rows, n_columns = (None, None) if logits is None else (logits.shape[0], logits.shape[1])
+    logits = None if share == 1 else teacher
     classes = None
-    if share > 0:
-        classes = checked_labels(labels, n_samples=n_rows, n_classes=n_columns)
-    n, k = _sizes(classes, logits)
-    one_hot = np.zeros((n, k))
-    hard, soft = np.zeros(n), np.zeros(n)
+    if share > 0 and labels is not None:
+        classes = _checked_classes(labels, None if logits is None else logits.shape[1])
+    if logits is None:
+        assert classes is not None  # one of the two has weight
+        logits = np.zeros((len(labels), int(classes.max()) + 1))
+    n, k = logits.shape
+    one_hot, hard = np.zeros((n, k)), np.zeros(n)
     if classes is not None:
         known = classes != UNLABELLED
         one_hot[known, classes[known]] = 1.0
         hard = share * known / known.sum()
-    if logits is not None:
-        soft = np.full(n, (1 - share) / n)
-    taught = np.zeros((n, k)) if logits is None else logits - logits.mean(axis=1, keepdims=True)
+    soft = np.full(n, (1 - share) / n)
+    taught = logits - logits.mean(axis=1, keepdims=True)
     return ExitLoss(hard, soft, one_hot, taught, float(temperature))
 
 
-def _sizes(classes: NDArray[np.int64] | None, logits: Floats | None) -> tuple[int, int]:
-    """Return numbers of samples and classes: the teacher's, or one more than the largest label."""
-    if logits is not None:
-        return logits.shape[0], logits.shape[1]
-    assert classes is not None  # one of the two has weight
-    return len(classes), int(classes.max()) + 1
+def _checked_classes(labels: Floats, n_classes: int | None) -> NDArray[np.int64]:
+    """Return classes (n,) from 0 to K - 1, -1 for samples without a label.
 
-
-def _logits(teacher: Any) -> Floats:
-    require_real("teacher", teacher)
-    logits = np.asarray(to_numpy(teacher), dtype=np.float64)
-    if logits.ndim != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
-        raise ValueError(f"`teacher` must be logits (n, K) with K >= 2, got shape {logits.shape}")
-    if not np.all(np.isfinite(logits)):
-        raise ValueError("`teacher` must be finite: its soft labels have to lie inside the simplex")
-    return logits
-
-
-def checked_features(name: str, values: Any, n_samples: int) -> Floats:
-    """Check features, called `name` in messages, and return them (n, D) in float64.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are not real and finite, the largest is beyond 1e152 or, if not zero, below 1e-152,
-        or their shape is not (n_samples, D).
+    Without a number of classes, that of the teacher, they must hold two at least.
     """
-    require_real(name, values)
-    features = np.asarray(to_numpy(values), dtype=np.float64)
-    if features.ndim != 2 or features.shape[0] != n_samples or features.shape[1] < 1:
-        raise ValueError(f"`{name}` must have shape ({n_samples}, D), got {features.shape}")
-    require_finite(name, features)
-    require_scale(name, features)
-    return features
-
-
-def checked_labels(
-    labels: Any, *, n_samples: int | None = None, n_classes: int | None = None
-) -> NDArray[np.int64]:
-    """Check classes (n,) from 0 to K - 1, -1 for samples without a label, and return them.
-
-    Parameters
-    ----------
-    labels : (n,) ints
-    n_samples, n_classes : int, optional
-        Numbers of the teacher. Without a number of classes, labels must hold two at least.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are not such numbers, or all are -1.
-    """
-    require_real("labels", labels)
-    classes = np.asarray(to_numpy(labels))
-    if (
-        classes.ndim != 1
-        or len(classes) == 0
-        or (n_samples is not None and len(classes) != n_samples)
-    ):
-        wanted = "(n,)" if n_samples is None else f"({n_samples},), as the teacher has rows"
-        raise ValueError(f"`labels` must have shape {wanted}, got {classes.shape}")
     most = np.inf if n_classes is None else n_classes - 1
-    if not np.all((classes == np.floor(classes)) & (classes >= UNLABELLED) & (classes <= most)):
+    if not np.all((labels == np.floor(labels)) & (labels >= UNLABELLED) & (labels <= most)):
         raise ValueError(f"`labels` must be whole numbers from 0 to {most:g}, or -1 for none")
-    if n_classes is None and len(np.unique(classes[classes != UNLABELLED])) < 2:
+    known = labels[labels != UNLABELLED]
+    if n_classes is None and len(np.unique(known)) < 2:
         raise ValueError("`labels` must hold two classes at least: one alone needs no head")
-    if not np.any(classes != UNLABELLED):
+    if not len(known):
         raise ValueError("`labels` must hold one label at least: take share=0 for none")
-    return classes.astype(np.int64)
+    return labels.astype(np.int64)

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
-from ..._support.doors import door
-from ..._support.kinds import fraction
+from ..._support.doors import door, parameters
+from ..._support.kinds import between, count, fraction, positive
 from ..._support.solve import Array, to_numpy
 from ...data.arrays import Floats
 from ...networks.exits import Trunk
@@ -50,6 +50,7 @@ class HeadsRun:
     confidence: Floats
 
 
+@parameters(temperature=positive, share=between(0, 1), n_steps=count(1))
 @dataclass(frozen=True)
 class _Schedule:
     """Settings that both kinds of training share, under the names of the arguments."""
@@ -62,16 +63,8 @@ class _Schedule:
     later_teach: bool = False
 
     def __post_init__(self) -> None:
-        if not (0 < self.temperature < np.inf and 1 <= self.multiplier < np.inf):
-            raise ValueError(
-                "`temperature` must be positive and `multiplier` at least 1, got "
-                f"{self.temperature} and {self.multiplier}"
-            )
-        if not (0 <= self.share <= 1 and self.n_steps >= 1):
-            raise ValueError(
-                f"`share` must lie in [0, 1] and `n_steps` be at least 1, got {self.share} and "
-                f"{self.n_steps}"
-            )
+        if self.multiplier < 1:
+            raise ValueError(f"`multiplier` must be at least 1, got {self.multiplier}")
 
 
 def distillation_loss(teacher: Tensor, student: Tensor, temperature: float) -> Tensor:
@@ -142,7 +135,11 @@ def confidence(teachers: Sequence[Tensor], temperature: float) -> float:
     return float(torch.stack(tempered).mean(dim=0).amax(dim=1).mean())
 
 
-@door()
+@door(
+    features="n _D: one row a sample",
+    labels="n: one a sample",
+    teacher="n K: one row of logits a sample",
+)
 def train_exit_heads(
     features: Sequence[Array],
     labels: Array,
@@ -207,16 +204,10 @@ def train_exit_heads(
     schedule = _Schedule(temperature, share, n_steps, most_confident, multiplier)
     fraction("momentum", momentum)
     phis = [torch.as_tensor(phi, dtype=torch.float64) for phi in features]
-    if not phis or any(phi.ndim != 2 or len(phi) != len(phis[0]) for phi in phis):
-        shapes = [tuple(phi.shape) for phi in phis]
-        raise ValueError(f"`features` must be arrays (n, D), one an exit, got shapes {shapes}")
-    classes = _classes(labels, len(phis[0]))
+    if not phis:
+        raise ValueError("`features` must be arrays (n, D), one an exit, got none")
+    classes = _classes(labels)
     fixed = None if teacher is None else torch.as_tensor(teacher, dtype=torch.float64)
-    if fixed is not None and (fixed.ndim != 2 or len(fixed) != len(phis[0])):
-        raise ValueError(
-            f"`teacher` must have shape ({len(phis[0])}, K), one row of logits a sample, got "
-            f"{tuple(fixed.shape)}"
-        )
     n_classes = _count(classes) if fixed is None else int(fixed.shape[1])
     heads = [_zeros(n_classes, phi.shape[1]) for phi in phis]
     groups = [
@@ -227,7 +218,7 @@ def train_exit_heads(
     return _descend(lambda: phis, heads, optimizer, classes, fixed, schedule)
 
 
-@door()
+@door(X="n D", labels="n: one a sample")
 def train_multi_exit(
     trunk: Trunk,
     X: Array,
@@ -299,7 +290,7 @@ def train_multi_exit(
         )
     inputs = torch.tensor(np.asarray(X), dtype=torch.float64)
     check_inputs(inputs, trunk.layers[0], trunk.layers[0].shape[1])
-    classes = _classes(labels, len(inputs))
+    classes = _classes(labels)
     heads = [_zeros(_count(classes), int(weight.shape[0])) for weight in trunk.layers]
     optimizer = torch.optim.Adam([*trunk.parameters(), *heads], lr=learning_rate)
     falling = torch.optim.lr_scheduler.MultiStepLR(optimizer, [n_steps // 2, 3 * n_steps // 4])
@@ -344,13 +335,10 @@ def _teachers(
     return [list(logits[m:]) for m in first]
 
 
-def _classes(labels: Array, n_samples: int) -> Tensor:
-    given = np.asarray(to_numpy(labels))
-    if given.shape != (n_samples,) or given.dtype.kind not in "iu" or not n_samples:
-        raise ValueError(
-            f"`labels` must be integers of shape ({n_samples},), one a sample, got dtype "
-            f"{given.dtype} and shape {given.shape}"
-        )
+def _classes(labels: Array) -> Tensor:
+    given = to_numpy(labels)
+    if given.dtype.kind not in "iu":
+        raise ValueError(f"`labels` must be integers, got dtype {given.dtype}")
     return torch.tensor(given, dtype=torch.int64)
 
 

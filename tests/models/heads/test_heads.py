@@ -342,7 +342,7 @@ def test_exits_of_a_trained_and_a_random_trunk_on_digits() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"share": 1.5}, "`share` of hard labels"),
+        ({"share": 1.5}, "`share` must lie"),
         ({"temperature": 0.0}, "`temperature` must be positive"),
         ({"teacher": None}, "needs `teacher`"),
         ({"labels": [0, 1, 5]}, "whole numbers from 0 to 2"),
