@@ -26,6 +26,8 @@ from ...measures.scalars import (
     unit_norms,
 )
 from ...quantities.measured import Measured, part, quantity
+from ...quantities.said import Table
+from ...quantities.table import MEASURED
 from ...runs.reports.verdict import Evidence, Theory, Word, decide
 from .machines import RELU_SVMS, ReLULimits, ReLUView
 
@@ -48,6 +50,8 @@ LIMIT_OF: Mapping[str, str] = MappingProxyType(
 )
 """The network that each machine is the limit of: this one, what is named of it kept as it is."""
 
+COLUMNS = frozenset(one.name for one in MEASURED)
+KKT = ("kkt_cosine", "kkt_residual", "kkt_complementarity")
 # Lines of a table about machines.
 LINES = (
     "status", "optimum", "certificate", "n_support", "margin_ratio", "score_cosine", "agreement",
@@ -103,6 +107,22 @@ class ReLUComparison(Measured):
             for name, one in self.machines.items()
         ]
         return pd.DataFrame(records)
+
+    def cells(self) -> dict[str, Any]:
+        """Return the values of the run's row: SVM-LC's, like the exit code, and of each machine."""
+        columns = ("margin_ratio", "score_cosine", "agreement", "agreement_independent")
+        found = {name: getattr(self.lc, name) for name in columns} | {"error_limit": self.lc.error}
+        for key in RELU_SVMS:
+            machine: MachineComparison = getattr(self, key)
+            own = machine.to_dict() | {"gap": machine.certificate}
+            found |= {f"{key}_{name}": cell for name, cell in own.items()}
+        known = {name: cell for name, cell in found.items() if name in COLUMNS}
+        return known | {"error_network": self.error_network}
+
+    def tables(self, name: str = "") -> tuple[Table, ...]:
+        """Return the table of all machines."""
+        names, *rows = self.rows()
+        return (Table("machines beside the network", names, tuple(rows)),)
 
     def rows(self) -> list[tuple[str, ...]]:
         """Lines of a table: a label and one value a machine, names first."""
@@ -246,9 +266,7 @@ def compare_frozen(
         ),
         error_network=found["error_network"],
         zeta_cosine=found.get("zeta_cosine", math.nan),
-        kkt_cosine=found["kkt_cosine"],
-        kkt_residual=found["kkt_residual"],
-        kkt_complementarity=found["kkt_complementarity"],
+        **{name: found[name] for name in KKT},
     )
 
 

@@ -34,11 +34,6 @@ def network_panels(trajectory: Trajectory, freeze_at: int | None) -> tuple[Panel
     )
 
 
-def copy_panel(limit: Limit, after: Trajectory) -> Panel:
-    """The copy with frozen gates on the way to its own limit."""
-    return partial(_copy, limit, after)
-
-
 def relu_map_row(
     machine: FReLULimit, network: DeepReLU, snapshots: NetworkSnapshots, train: Sample
 ) -> Row:
@@ -76,7 +71,8 @@ def _gates(trajectory: Trajectory, freeze_at: int | None, ax: Axes) -> None:
         legend_above(ax)
 
 
-def _copy(limit: Limit, after: Trajectory, ax: Axes) -> None:
+def plot_frozen_copy(limit: Limit, after: Trajectory, ax: Axes) -> None:
+    """Draw the copy with frozen gates on the way to its own limit."""
     if limit.certificate.proves_separability() and after.smallest_margin.max() > 0:
         plot_margin_ratio(after, limit, ax)
     else:

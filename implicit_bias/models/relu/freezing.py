@@ -157,22 +157,14 @@ def _split(
         raise ValueError(
             f"`freeze_at` must lie in 0 .. {settings.n_steps}, the steps of the schedule, got {at}"
         )
-    seeds = _seeds(settings.random_state)
+    first = last = settings.random_state
+    if not isinstance(first, np.random.Generator):  # saved parts share none: the second is a child
+        last = int(np.random.SeedSequence(first).spawn(1)[0].generate_state(1)[0])
     before, after = (
         replace(settings, schedule=part, random_state=seed) if part else None
-        for part, seed in zip(settings.split_phases(at), seeds, strict=True)
+        for part, seed in zip(settings.split_phases(at), (first, last), strict=True)
     )
     return before, after
-
-
-def _seeds(
-    random_state: int | np.random.Generator,
-) -> tuple[int | np.random.Generator, int | np.random.Generator]:
-    """Seeds of the two parts; an integer has a child, since saved parts share no generator."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state, random_state
-    child = np.random.SeedSequence(random_state).spawn(1)[0]
-    return random_state, int(child.generate_state(1)[0])
 
 
 def _shifted(callback: Callback | None, by: int, total: int) -> Callback | None:

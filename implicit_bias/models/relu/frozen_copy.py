@@ -1,10 +1,15 @@
-"""The ReLU network that trains for a while, freezes its gates and goes on: beside its limit."""
+"""The ReLU network that trains for a while, freezes its gates and goes on: what it ends beside.
+
+Of one hidden layer that is its limit. Of several no theorem names one: a certified bound of every
+network with its gates stands beside it, and the KKT point next to its own weights.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,30 +18,46 @@ from ..._support.solve import Status, to_numpy
 from ...data.sample import Sample
 from ...gates.changes import gate_changes
 from ...limits.exact.frelu import FReLULimit, solve_frelu_svm
+from ...limits.exact.path_lasso import solve_path_lasso
+from ...limits.exact.path_limit import PathLimit
+from ...measures.bounded_value import BoundedComparison, measure_bounded_value, value_of
+from ...measures.classifiers import compare_classifier
 from ...measures.comparison import measure_network
 from ...measures.equivalence.weights import ReLUWeights
+from ...measures.scalars import error_rate, scores
 from ...networks.gated.frelu import FReLU
 from ...networks.relu import DeepReLU, ReLU
-from ...quantities.assumptions import Assumption
 from ...quantities.formatting import DASH, loss_in_words, number
 from ...quantities.said import Side, Table, Writer
 from ...quantities.table import TABLE, lines
+from ...runs.reports.bounds import (
+    LASSO,
+    LOCAL,
+    bound_evidence,
+    bound_table,
+    bounded_sides,
+    comparison_finding,
+    local_columns,
+    local_evidence,
+)
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import usable
 from ...runs.reports.saved.writers import write_frame, write_weights
 from ...runs.reports.trained import divergence, shortfall, unseparated
-from ...runs.reports.verdict import Evidence, decide
+from ...runs.reports.verdict import Evidence
+from ...runs.reports.views import Views
 from ...runs.setup import SampleSetup
+from ...runs.stages import Found
 from ...training.settings import TrainingSettings
-from .comparison import FrozenComparison, MachineComparison, compare_frozen
-from .figure import copy_panel
+from .comparison import FrozenComparison, compare_frozen
+from .figure import plot_frozen_copy
 from .freezing import PartlyTrained, train_then_freeze
 from .model import COPY_LOSS, COPY_SEPARABLE
 from .neurons_comparison import NeuronComparison, compare_with_limit
 
 if TYPE_CHECKING:
     from ...limits.limit import Limit
-    from .model import ReLUOptions
+    from .run import ReLUSetup
 
 SAME = "same"
 COPY = "copy that froze its gates"
@@ -44,94 +65,178 @@ COPY = "copy that froze its gates"
 RUNS = ("frozen-run-before.safetensors", "frozen-run-after.safetensors")
 
 
-def freezing_step(options: ReLUOptions, settings: TrainingSettings) -> int:
-    """Return the step that the options name, or half of the steps.
+@dataclass(frozen=True, eq=False)
+class _Copy:
+    """A copy that froze its gates, with the data in these gates.
 
-    Raises
-    ------
-    ValueError
-        If training ends before it.
-    """
-    if options.freeze_at is None:
-        return settings.n_steps // 2
-    if options.freeze_at > settings.n_steps:
-        raise ValueError(
-            f"`--freeze-at {options.freeze_at}` lies beyond the {settings.n_steps} steps of the "
-            "schedule: freeze earlier, or give more `--steps`"
-        )
-    return options.freeze_at
-
-
-def find_frozen(
-    setup: SampleSetup, twin: ReLU, network: DeepReLU, *, freeze_at: int
-) -> Iterator[Finding]:
-    """Train a copy up to `freeze_at`, freeze its gates, go on, solve its limit, compare.
-
-    Parameters
+    Attributes
     ----------
-    setup : Setup
-    twin : ReLU
-        As `network` began; trained in place up to the freeze.
-    network : DeepReLU
-        As it ended: some of its gates have changed after the freeze.
+    parts : PartlyTrained
     freeze_at : int
-
-    Yields
-    ------
-    Finding
-        About one thing, known better each time; unfinished alone if the freeze was not reached.
-
-    Raises
-    ------
-    FloatingPointError
-        If training diverges.
+        The step at which it did.
+    train, held_out : Sample
+    changed : float
+        Share of the gates of `train` that the run's own network has changed since.
     """
-    parts, found = train_frozen(setup, twin, freeze_at)
-    yield found
+
+    parts: PartlyTrained
+    freeze_at: int
+    train: Sample
+    held_out: Sample
+    changed: float
+
+    @property
+    def log_loss(self) -> float:
+        """Logarithm of the last loss; NaN if there was no step after the freeze."""
+        after = self.parts.after
+        return math.nan if after is None else float(after.log_loss[-1])
+
+    def record(self) -> dict[str, Any]:
+        """Return the record of the training after the freeze."""
+        after = self.parts.after
+        return {
+            "steps_since": 0 if after is None else int(after.step[-1]),
+            "log_loss": self.log_loss,
+            "finished": self.parts.finished,
+        }
+
+    def views(self, limit: Limit, program: str) -> Views:
+        """Return what is said of its limit or bound, the answer of `program`."""
+        lacking, gates = "", f"the gates of step {self.freeze_at}"
+        if self.parts.after is not None and usable(limit):
+            lacking = shortfall(self.parts.after, "the copy with frozen gates")
+        separable = limit.certificate.proves_separability() or None
+        if limit.status is Status.NOT_SEPARABLE:
+            separable = False
+        return Views(
+            files={"frozen-limit.safetensors": limit.save},
+            assumptions=(COPY_SEPARABLE.found(gates=gates, holds=separable),),
+            statuses={f"{program} on {gates}": limit.status},
+            certificates={"frozen gates": limit.to_dict()},
+            objects={"frozen_limit": limit},
+            shortfall=lacking,
+        )
+
+
+def find_frozen(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
+    """Train a copy, freeze its gates on the way, go on, and find what it ends beside."""
+    at = setup.freeze_at
+    assert at is not None
+    parts = _train(setup, at)
+    ended = Finding.said("frozen", record={"frozen": None}, finished=parts.finished)
+    if parts.frozen:
+        ended = ended.but(files=_files(parts), objects={"frozen": parts})
+    yield ended
     if not parts.frozen:
         return
-    options = setup.options
-    setup.progress.stage(f"solving SVM-FReLU on the gates of step {freeze_at} ({options.solver})")
     # Limit and network get the same gates: those that the ReLU network had when it stopped.
-    train, held_out = frozen_samples(setup, twin)
+    train, held_out = frozen_samples(setup, setup.twin)
+    changed = float(gate_changes(train.gates, setup.network.gates(setup.train.X)).mean())
+    copy = _Copy(parts, at, train, held_out, changed)
+    if isinstance(setup.twin, ReLU):
+        yield _beside_limit(setup, copy, ended)
+    else:
+        yield from _beside_bound(setup, copy, ended)
+
+
+def _train(setup: ReLUSetup, freeze_at: int) -> PartlyTrained:
+    """Train a copy that freezes its gates on the way, with the settings of the run."""
+    setup.progress.stage(f"training it again, with its gates frozen at step {freeze_at}")
+    before, after = map(setup.folder.state, RUNS)
+    left, trainer = setup.settings.n_steps - freeze_at, setup.options.frozen_trainer
+    goes_on = None  # as it began
+    if trainer != SAME and left > 0:
+        goes_on = TrainingSettings(
+            trainer=trainer,
+            loss=setup.settings.loss,
+            batch_size=0,
+            schedule=((left, None),),
+            n_checkpoints=setup.settings.n_checkpoints,
+        )
+    return train_then_freeze(
+        setup.twin,
+        setup.train.X,
+        setup.train.y,
+        freeze_at=freeze_at,
+        settings=setup.settings,
+        after=goes_on,
+        X_val=setup.held_out.X,
+        callback=setup.progress.training(),
+        states=None if before is None or after is None else (before, after),
+        resume=setup.folder.resume,
+    )
+
+
+def _files(parts: PartlyTrained) -> dict[str, Writer]:
+    """Writers of the copy, its gates and its trajectory."""
+    files: dict[str, Writer] = {
+        "frozen-network.safetensors": write_weights(parts.network),
+        "frozen-gating.safetensors": parts.gating.save,
+    }
+    if parts.after is not None:
+        files["frozen-trajectory.parquet"] = write_frame(parts.after)
+    return files
+
+
+def frozen_samples(setup: SampleSetup, twin: DeepReLU) -> tuple[Sample, Sample]:
+    """Both parts of the data with the gates that the network had when it stopped."""
+    train, held_out = (
+        Sample(one.X, one.y, to_numpy(twin.gates(one.X)).astype(np.float64))
+        for one in setup.samples
+    )
+    return train, held_out
+
+
+def _beside_limit(setup: ReLUSetup, copy: _Copy, ended: Finding) -> Finding:
+    """Solve the limit of a copy of one hidden layer, and compare."""
+    parts, at, train, options = copy.parts, copy.freeze_at, copy.train, setup.options
+    setup.progress.stage(f"solving SVM-FReLU on the gates of step {at} ({options.solver})")
     X, y, gates = train.X, train.y, train.required_gates
     limit = solve_frelu_svm(X, y, gates, solver=options.solver, tol=options.tol)
-    comparison = compare_frozen(limit, parts.network, train, held_out, freeze_at=freeze_at)
-    changed, neurons = changed_later(setup, train, network), _neurons(parts, limit, train)
+    comparison = compare_frozen(limit, parts.network, train, copy.held_out, freeze_at=at)
+    machine, neurons, own = comparison.machine, _neurons(parts, limit, train), copy.record()
     record = {
-        "freeze_at": freeze_at,
+        "freeze_at": at,
         "limit": limit.to_dict(),
-        "network": asdict(measure_network(parts.network, train, held_out)) | frozen_record(parts),
+        "network": asdict(measure_network(parts.network, train, copy.held_out)) | own,
         "comparison": comparison.to_dict(),
         "neurons": None if neurons is None else neurons.to_dict(),
-        "gates_that_changed_later": changed,
+        "gates_that_changed_later": copy.changed,
     }
+    log_loss, unknown = copy.log_loss, math.isnan(copy.log_loss)
+    end = "" if parts.finished else " (interrupted)"
     rows = (
         *comparison.rows(),
         *([] if neurons is None else neurons.lines("own_gates", "neuron_distance")),
-        *_training_rows(parts, changed),
+        ("steps since the freeze", f"{own['steps_since']}{end}"),
+        ("loss", DASH if unknown else loss_in_words(log_loss)),
+        ("log(1/loss)", number(-log_loss)),
+        *lines({"gates_that_changed_later": copy.changed}, "gates_that_changed_later"),
     )
-    title = f"a copy with the gates of step {freeze_at}, beside its limit"
-    known = copy_finding(found, parts, limit, comparison.machine.name, freeze_at)
-    yield known.but(
-        record={"frozen": record},
-        tables=(Table(title, ("", comparison.machine.name), rows),),
-        panels=() if parts.after is None else (copy_panel(limit, parts.after),),
-        assumptions=(*known.views.assumptions, _loss_vanishes(parts)),
-        objects={**known.views.objects, "frozen_comparison": comparison, "frozen_neurons": neurons},
-        row=_columns(comparison),
-        verdicts=(decide(_evidence(parts, limit, comparison)),),
-        sides=(_side(comparison.machine),),
-    )
-
-
-def _side(machine: MachineComparison) -> Side:
-    """Return the limit beside the copy as a column of the first screen."""
+    reached = "" if unknown else f": log(1/loss) is {-log_loss:.3g} at the end"
+    title = f"a copy with the gates of step {at}, beside its limit"
     names = ("margin_ratio", "score_cosine", "agreement", "error")
-    values = {"objective": machine.optimum, "gap": machine.certificate} | {
-        name: getattr(machine, name) for name in names
-    }
-    return Side("frozen copy", values)
+    side = {"objective": machine.optimum, "gap": machine.certificate}
+    side |= {name: getattr(machine, name) for name in names}
+    beside = Views(
+        record={"frozen": record},
+        tables=(Table(title, ("", machine.name), rows),),
+        panels=() if parts.after is None else (partial(plot_frozen_copy, limit, parts.after),),
+        assumptions=(COPY_LOSS.found(end=reached),),
+        objects={"frozen_comparison": comparison, "frozen_neurons": neurons},
+        row={
+            "freeze_at": at,
+            "frozen_status": machine.status,
+            "frozen_gap": machine.certificate,
+            "frozen_margin_ratio": machine.margin_ratio,
+            "frozen_agreement": machine.agreement,
+            "frozen_kkt_residual": comparison.kkt_residual,
+        },
+        sides=(Side("frozen copy", side),),
+    )
+    evidence = _evidence(parts, limit, comparison)
+    known = ended.views + copy.views(limit, machine.name) + beside
+    return Finding("frozen", evidence=(evidence,), further=known)
 
 
 def _evidence(parts: PartlyTrained, limit: FReLULimit, comparison: FrozenComparison) -> Evidence:
@@ -154,113 +259,6 @@ def _evidence(parts: PartlyTrained, limit: FReLULimit, comparison: FrozenCompari
     )
 
 
-def _columns(comparison: FrozenComparison) -> dict[str, Any]:
-    machine = comparison.machine
-    return {
-        "freeze_at": comparison.freeze_at,
-        "frozen_status": machine.status,
-        "frozen_gap": machine.certificate,
-        "frozen_margin_ratio": machine.margin_ratio,
-        "frozen_agreement": machine.agreement,
-        "frozen_kkt_residual": comparison.kkt_residual,
-    }
-
-
-def train_frozen(
-    setup: SampleSetup, twin: DeepReLU, freeze_at: int
-) -> tuple[PartlyTrained, Finding]:
-    """Train a copy that freezes its gates on the way, with the settings of the run."""
-    setup.progress.stage(f"training it again, with its gates frozen at step {freeze_at}")
-    before, after = map(setup.folder.state, RUNS)
-    parts = train_then_freeze(
-        twin,
-        setup.train.X,
-        setup.train.y,
-        freeze_at=freeze_at,
-        settings=setup.settings,
-        after=_after(setup, freeze_at),
-        X_val=setup.held_out.X,
-        callback=setup.progress.training(),
-        states=None if before is None or after is None else (before, after),
-        resume=setup.folder.resume,
-    )
-    found = Finding.said("frozen", record={"frozen": None}, finished=parts.finished)
-    if parts.frozen:
-        found = found.but(files=_files(parts), objects={"frozen": parts})
-    return parts, found
-
-
-def _after(setup: SampleSetup, freeze_at: int) -> TrainingSettings | None:
-    """Return how the copy goes on once its gates are frozen; None as it began."""
-    left, trainer = setup.settings.n_steps - freeze_at, setup.options.frozen_trainer
-    if trainer == SAME or left == 0:
-        return None
-    return TrainingSettings(
-        trainer=trainer,
-        loss=setup.settings.loss,
-        batch_size=0,
-        schedule=((left, None),),
-        n_checkpoints=setup.settings.n_checkpoints,
-    )
-
-
-def frozen_samples(setup: SampleSetup, twin: DeepReLU) -> tuple[Sample, Sample]:
-    """Both parts of the data with the gates that the network had when it stopped."""
-    train, held_out = (
-        Sample(one.X, one.y, to_numpy(twin.gates(one.X)).astype(np.float64))
-        for one in setup.samples
-    )
-    return train, held_out
-
-
-def changed_later(setup: SampleSetup, train: Sample, network: DeepReLU) -> float:
-    """Share of the gates of `train` that the other network has changed since the freeze."""
-    return float(gate_changes(train.gates, network.gates(setup.train.X)).mean())
-
-
-def copy_finding(
-    found: Finding, parts: PartlyTrained, limit: Limit, program: str, freeze_at: int
-) -> Finding:
-    """Add the limit or bound of the copy, the answer of `program`, to a finding about it."""
-    lacking = ""
-    if parts.after is not None and usable(limit):
-        lacking = shortfall(parts.after, "the copy with frozen gates")
-    separable = limit.certificate.proves_separability() or None
-    gates = f"the gates of step {freeze_at}"
-    return found.but(
-        files={**found.views.files, "frozen-limit.safetensors": limit.save},
-        assumptions=(
-            COPY_SEPARABLE.found(
-                gates=gates, holds=False if limit.status is Status.NOT_SEPARABLE else separable
-            ),
-        ),
-        statuses={f"{program} on {gates}": limit.status},
-        certificates={"frozen gates": limit.to_dict()},
-        objects={**found.views.objects, "frozen_limit": limit},
-        shortfall=lacking,
-    )
-
-
-def _files(parts: PartlyTrained) -> dict[str, Writer]:
-    """Writers of the copy, its gates and its trajectory."""
-    files: dict[str, Writer] = {
-        "frozen-network.safetensors": write_weights(parts.network),
-        "frozen-gating.safetensors": parts.gating.save,
-    }
-    if parts.after is not None:
-        files["frozen-trajectory.parquet"] = write_frame(parts.after)
-    return files
-
-
-def frozen_record(parts: PartlyTrained) -> dict[str, Any]:
-    """Record of the training after the freeze."""
-    return {
-        "steps_since": 0 if parts.after is None else int(parts.after.step[-1]),
-        "log_loss": _log_loss(parts),
-        "finished": parts.finished,
-    }
-
-
 def _neurons(parts: PartlyTrained, limit: FReLULimit, train: Sample) -> NeuronComparison | None:
     """The copy's units beside those of its limit; None where that does not separate."""
     if not limit.certificate.proves_separability() or not isinstance(parts.network, FReLU):
@@ -271,24 +269,64 @@ def _neurons(parts: PartlyTrained, limit: FReLULimit, train: Sample) -> NeuronCo
     return compare_with_limit(limit, trained, train.X, train.required_gates)
 
 
-def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, ...], ...]:
-    known = frozen_record(parts)
-    log_loss = known["log_loss"]
-    end = "" if known["finished"] else " (interrupted)"
-    return (
-        ("steps since the freeze", f"{known['steps_since']}{end}"),
-        ("loss", DASH if math.isnan(log_loss) else loss_in_words(log_loss)),
-        ("log(1/loss)", number(-log_loss)),
-        *lines({"gates_that_changed_later": changed}, "gates_that_changed_later"),
+def _beside_bound(setup: ReLUSetup, copy: _Copy, ended: Finding) -> Iterator[Finding]:
+    """Bound every network with the gates of a deep copy, and find its local limit."""
+    parts, at = copy.parts, copy.freeze_at
+    setup.progress.stage(f"solving the path lasso on the gates of step {at}")
+    bound = solve_path_lasso(
+        *copy.train,
+        widths=[len(layer) for layer in list(setup.twin.layers)[:-1]],
+        solver=setup.options.solver,
+        tol=setup.options.tol,
     )
+    record = {
+        "freeze_at": at,
+        "limit": bound.to_dict(),
+        "network": copy.record(),
+        "local_limit": None,
+        "comparison": None,
+    }
+    known = ended.views + copy.views(bound, LASSO)
+    known += Views(
+        record={"frozen": record},
+        tables=(bound_table(bound, f"networks with the gates of step {at}: a bound"),),
+        row={"freeze_at": at, "frozen_status": bound.status.name, "frozen_gap": bound.gap},
+    )
+    yield Finding("frozen", further=known)
+    if not usable(bound) or math.isnan(value_of(parts.network, copy.train)):
+        return
+    setup.progress.stage("finding the local limit of the copy")
+    comparison = _compared(copy, bound)
+    changed = {"gates_that_changed_later": copy.changed}
+    ((label, text),) = lines(changed, *changed)
+    title = f"the copy that froze them at step {at}, beside its local limit and the bound"
+    further = (label, text, "measured")
+    said = comparison_finding(Finding("frozen"), comparison, LASSO, further, title=title).views
+    beside = Views(
+        record={"frozen": {**said.record, **changed}},
+        tables=said.tables,
+        objects={"local_limit": comparison.local, "frozen_comparison": comparison},
+        row={
+            "frozen_margin_ratio": comparison.bound_ratio,
+            "frozen_agreement": comparison.classifiers[LASSO].agreement,
+            **local_columns(comparison),
+        },
+        sides=bounded_sides(bound, comparison),
+    )
+    evidence = (local_evidence(comparison, network=COPY), bound_evidence(bound, comparison))
+    yield Finding("frozen", evidence=evidence, further=known + beside)
 
 
-def _loss_vanishes(parts: PartlyTrained) -> Assumption:
-    log_loss = _log_loss(parts)
-    end = "" if math.isnan(log_loss) else f": log(1/loss) is {-log_loss:.3g} at the end"
-    return COPY_LOSS.found(end=end)
-
-
-def _log_loss(parts: PartlyTrained) -> float:
-    """Logarithm of the last loss; NaN if there was no step after the freeze."""
-    return math.nan if parts.after is None else float(parts.after.log_loss[-1])
+def _compared(copy: _Copy, bound: PathLimit) -> BoundedComparison:
+    """Compare a deep copy with its local limit and its bound."""
+    network, held_out = copy.parts.network, copy.held_out
+    value = measure_bounded_value(network, copy.train, float(bound.dual_objective))
+    assert value.local is not None
+    trained, inputs = scores(network, held_out), (held_out.X, held_out.gates)
+    compare = partial(compare_classifier, inputs=inputs, trained=trained, y=held_out.y)
+    classifiers = compare(LOCAL, value.local), compare(LASSO, bound)
+    return BoundedComparison(
+        **vars(value),
+        error_network=error_rate(held_out.y, trained),
+        classifiers={one.name: one for one in classifiers},
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from ...runs.reports.finding import Finding
 from ...runs.reports.trained import divergence, unseparated
 from ...runs.reports.verdict import Evidence, decide
 from ...runs.setup import SampleSetup
+from ...runs.stages import Found
 from ...training.trajectory import Trajectory
 from .limit_comparison import NAME, ReLULimitComparison, compare_with_relu_limit
 from .model import OPTIMAL
@@ -28,6 +29,10 @@ from .model import OPTIMAL
 if TYPE_CHECKING:
     import torch
 
+    from .run import ReLUSetup
+
+LEARNS = "ReLU network"
+"""What verdicts call a network that learns its gates."""
 # Seconds that a local optimum may take before the search ends with what it has.
 MAX_SECONDS = 60.0
 # Gate patterns that the bound of all widths may look at in a run: some seconds.
@@ -102,52 +107,32 @@ def limit_of(setup: SampleSetup, network: ReLU) -> ReLULocalLimit:
     )
 
 
-def find_relu_limit(
-    setup: SampleSetup, network: ReLU, trajectory: Trajectory, half: HalfWay, name: str
-) -> Finding:
-    """Find the local optimum next to the network, and that at half of its steps.
-
-    Parameters
-    ----------
-    setup : SampleSetup
-    network : ReLU
-        As it ended.
-    trajectory : Trajectory
-    half : HalfWay
-        As training called it.
-    name : str
-        What the network is called in verdicts.
-    """
+def find_local_limit(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
+    """Find the local optimum next to the network, and that at half of its steps."""
+    network, trajectory = found["network"], found["trajectory"]
     setup.progress.stage("finding the local limit next to the network")
     limit = limit_of(setup, network)
     earlier = None
-    if (copy := half.copy) is not None and trajectory.finished:
+    if (copy := setup.half.copy) is not None and trajectory.finished:
         step, then = copy
         earlier = step, limit_of(setup, then)
-    found = compare_with_relu_limit(limit, network, setup.held_out, earlier)
+    beside = compare_with_relu_limit(limit, network, setup.held_out, earlier)
     title = "the network beside the certified local optimum next to it"
-    return Finding.said(
+    record = limit.to_dict()
+    del record["seconds"]  # which differ from run to run
+    yield Finding.said(
         "relu limit",
-        record={"local_limit": _record(limit) | {"comparison": found.to_dict()}},
-        tables=(Table(title, ("", "value"), tuple(found.rows())),),
-        panels=(partial(plot_relu_limit, limit),) if found.found else (),
-        files={"local-limit.safetensors": limit.save} if found.found else {},
+        record={"local_limit": record | {"comparison": beside.to_dict()}},
+        tables=(Table(title, ("", "value"), tuple(beside.rows())),),
+        panels=(partial(plot_relu_limit, limit),) if beside.found else (),
+        files={"local-limit.safetensors": limit.save} if beside.found else {},
         assumptions=(_proved(limit),),
         certificates={NAME: limit.to_dict()},
-        objects={"local_limit": limit, "limit_comparison": found},
-        row=_cells(found),
-        verdicts=(decide(_evidence(found, trajectory, name)),),
-        sides=_sides(found),
+        objects={"local_limit": limit, "limit_comparison": beside},
+        row={name: one for name, one in beside.cells().items() if name.startswith("local_")},
+        verdicts=(decide(_evidence(beside, trajectory)),),
+        sides=_sides(beside),
     )
-
-
-def _record(limit: ReLULocalLimit) -> dict[str, Any]:
-    """Return the record of a limit without how long it took, which differs from run to run."""
-    return {name: one for name, one in limit.to_dict().items() if name != "seconds"}
-
-
-def _cells(found: ReLULimitComparison) -> dict[str, Any]:
-    return {name: one for name, one in found.cells().items() if name.startswith("local_")}
 
 
 def _proved(limit: ReLULocalLimit) -> Assumption:
@@ -163,7 +148,7 @@ def _proved(limit: ReLULocalLimit) -> Assumption:
     )
 
 
-def _evidence(found: ReLULimitComparison, trajectory: Trajectory, name: str) -> Evidence:
+def _evidence(found: ReLULimitComparison, trajectory: Trajectory) -> Evidence:
     limit = found.limit
     proof = f"optimal among all whose units turn by less than {found.local_turn:.2g} degrees"
     if limit.status is Status.GLOBAL_OPTIMUM:
@@ -188,7 +173,7 @@ def _evidence(found: ReLULimitComparison, trajectory: Trajectory, name: str) -> 
         proof=proof,
         reason=unseparated(trajectory) or far if found.found else reason,
         predicted="" if found.found else far,
-        network=name,
+        network=LEARNS,
     )
 
 
@@ -211,8 +196,5 @@ def _sides(found: ReLULimitComparison) -> tuple[Side, ...]:
     if found.limit.certificate.lower_bound > 0:
         limit["local_bound_ratio"] = found.local_bound_ratio
         network["local_bound_ratio"] = found.local_bound_ratio * found.local_ratio
-    predicted = {NAME: limit} if found.found else {}
-    return (
-        *(Side(title, values, predicted=True) for title, values in predicted.items()),
-        Side("network", network),
-    )
+    predicted = (Side(NAME, limit, predicted=True),) if found.found else ()
+    return (*predicted, Side("network", network))

@@ -9,6 +9,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from ..._support.doors import parameters
+from ..._support.kinds import floats
 from ..._support.solve import Array
 from ...data.arrays import Floats
 from ...limits.exact.frelu import FReLULimit, SVMFReLU
@@ -21,6 +23,13 @@ RELU_SVMS: Mapping[str, str] = MappingProxyType(
 """The four machines: their names in results, and in the literature."""
 
 
+@parameters(
+    X=floats("n>=0 D"),
+    y=floats("n: one label a row of X"),
+    random_gates=floats("n R: one row of gates a row of X"),
+    learned_gates=floats("n H: one row of gates a row of X"),
+    features=floats("n K: one row of activations a row of X"),
+)
 @dataclass(frozen=True, eq=False)
 class ReLUView:
     """Samples as the four machines see them; read-only float64 copies.
@@ -53,13 +62,7 @@ class ReLUView:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            array = np.array(getattr(self, field.name), dtype=np.float64)
-            n_axes = 1 if field.name == "y" else 2
-            if array.ndim != n_axes or len(array) != len(self.X):
-                raise ValueError(
-                    f"`{field.name}` must have {n_axes} axes and {len(self.X)} rows, one a row of "
-                    f"X, got shape {array.shape}"
-                )
+            array = np.array(getattr(self, field.name))
             array.flags.writeable = False
             object.__setattr__(self, field.name, array)
 

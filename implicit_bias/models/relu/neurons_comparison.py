@@ -78,7 +78,7 @@ def compare_with_limit(
     zeta, roots = limit.balanced_weights()
     W = signs[:, None] * to_numpy(zeta)[live]
     a = signs * to_numpy(roots)[live]
-    return _compare(limit.status.name, limit.gap, (W, a[None]), trained, X, gates, live)
+    return _compare(limit, (W, a[None]), trained, X, gates, live)
 
 
 def compare_with_local_limit(
@@ -99,12 +99,11 @@ def compare_with_local_limit(
     neurons = limit.units / roots[:, None], (limit.signs * roots)[None]
     gates = np.asarray(X) @ limit.units.T >= 0
     every = np.ones(len(roots), dtype=bool)
-    return _compare(limit.status.name, limit.gap, neurons, trained, X, gates, every)
+    return _compare(limit, neurons, trained, X, gates, every)
 
 
 def _compare(
-    status: str,
-    certificate: float,
+    limit: UnitsLimit | ReLULocalLimit,
     neurons: tuple[Floats, Floats],
     trained: ReLUWeights,
     X: ArrayLike,
@@ -114,8 +113,8 @@ def _compare(
     weights = ReLUWeights.from_arrays(neurons, slope=trained.slope)
     opened = weights.pre_activations(X)[0] >= 0
     return NeuronComparison(
-        status=status,
-        certificate=certificate,
+        status=limit.status.name,
+        certificate=limit.gap,
         weights=weights,
         own_gates=float(np.mean(opened == (np.asarray(gates)[:, live] == 1))),
         transport=measure_distance(trained, weights),

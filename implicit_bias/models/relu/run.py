@@ -5,12 +5,11 @@ What is learned comes before what is solved: there is no prediction without lear
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,38 +21,36 @@ from ...measures.comparison import measure_network
 from ...measures.distances import Distances
 from ...measures.kkt import kkt_distance
 from ...networks.relu import DeepReLU, ReLU
-from ...quantities.assumptions import Assumption
 from ...quantities.formatting import loss_in_words
 from ...quantities.papers import LIPPL
 from ...quantities.premises import SEPARATES
 from ...quantities.said import Table
-from ...quantities.table import MEASURED, lines
+from ...quantities.table import lines
 from ...runs.drawing.map_rows import plane_snapshots
 from ...runs.fit import fit
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import gating_file
+from ...runs.reports.telling import told
 from ...runs.reports.trained import Trained, divergence, unseparated
 from ...runs.reports.verdict import Evidence, decide
+from ...runs.reports.views import Views
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...runs.stages import Found, Run, Stage
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
-from .comparison import MachineComparison, ReLUComparison, compare_relu, view_relu
-from .deep_frozen_run import find_deep_frozen
+from .comparison import ReLUComparison, compare_relu, view_relu
 from .figure import network_panels, relu_map_row
-from .frozen_run import find_frozen, freezing_step, frozen_samples
-from .limit_run import HalfWay, find_relu_limit
+from .frozen_copy import find_frozen, frozen_samples
+from .local_limit import LEARNS, HalfWay, find_local_limit
 from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
 from .model import GATES_STAY, SHALLOW
-from .neurons_run import find_neurons, find_starts
+from .neurons import find_neurons, find_starts
 
 if TYPE_CHECKING:
     from ...training.network_snapshots import NetworkSnapshots
     from .model import ReLUOptions
 
-LEARNS = "ReLU network"
-COLUMNS = frozenset(one.name for one in MEASURED)
 DEEP = (
     "no theorem names the limit of a ReLU network on general data. With several hidden layers one "
     "machine is the limit of something: SVM-HL, of the network that goes on training its last "
@@ -73,20 +70,47 @@ class ReLUSetup(SampleSetup):
 
     Attributes
     ----------
-    network, twin : DeepReLU
-        Alike as they begin: one stays a ReLU network, one freezes its gates.
+    local : bool
+        True if the local optimum next to the network is looked for: that of one hidden layer,
+        unless told not.
     freeze_at : int or None
-        The step at which it does; None where none does.
+        The step at which the twin of the network freezes its gates; None where none does.
     """
 
-    network: DeepReLU
-    twin: DeepReLU
+    local: bool
     freeze_at: int | None
 
     @property
-    def local(self) -> bool:
-        """True if the local optimum next to the network is looked for."""
-        return _with_local_limit(self.options)
+    def widths(self) -> tuple[int, ...]:
+        """Units of each hidden layer."""
+        return (self.options.hidden_units,) * (self.options.depth - 1)
+
+    @property
+    def name(self) -> str:
+        """Name of the network, its size included."""
+        options, n_hidden = self.options, len(self.widths)
+        layers = f"{n_hidden} hidden layers of " if n_hidden > 1 else ""
+        units = f"{options.hidden_units} unit" + ("" if options.hidden_units == 1 else "s")
+        leaky = f"leaky ReLU network (slope {options.slope:g})" if options.slope else LEARNS
+        return f"{leaky} of {layers}{units}"
+
+    def make(self, seed: int) -> DeepReLU:
+        """Return an untrained network."""
+        options, n_inputs = self.options, self.train.X.shape[1]
+        begins = start(options, seed)
+        if len(self.widths) == 1:
+            return ReLU(n_inputs, options.hidden_units, slope=options.slope, **begins)
+        return DeepReLU(n_inputs, self.widths, slope=options.slope, **begins)
+
+    @cached_property
+    def network(self) -> DeepReLU:
+        """The network, which learns its gates."""
+        return self.make(self.seeds.weights)
+
+    @cached_property
+    def twin(self) -> DeepReLU:
+        """A network that begins alike, and freezes its gates."""
+        return self.make(self.seeds.weights)
 
     @cached_property
     def snapshots(self) -> NetworkSnapshots | None:
@@ -115,18 +139,19 @@ def run_relu(setup: Setup) -> Run[ReLUSetup]:
     """
     options = setup.options
     _check_options(options)
-    samples = prepare(setup)
-    network, local = _network(samples, setup.seeds.weights), _with_local_limit(options)
-    freezes = local or options.freeze_at is not None
-    whole = ReLUSetup(
-        **samples.shared,
-        network=network,
-        twin=copy.deepcopy(network),
-        freeze_at=freezing_step(options, samples.settings) if freezes else None,
-    )
+    samples, freeze_at = prepare(setup), options.freeze_at
+    local, n_steps = options.depth == 2 and options.beside == "all", samples.settings.n_steps
+    if local and freeze_at is None:
+        freeze_at = n_steps // 2
+    if freeze_at is not None and freeze_at > n_steps:
+        raise ValueError(
+            f"`--freeze-at {freeze_at}` lies beyond the {n_steps} steps of the schedule: freeze "
+            "earlier, or give more `--steps`"
+        )
+    whole = ReLUSetup(**samples.shared, local=local, freeze_at=freeze_at)
     heading = setup.heading(
         data_record(samples.dataset),
-        title=f"{_name(options)} beside "
+        title=f"{whole.name} beside "
         + ("the local optimum next to it" if local else "four machines"),
         theorem="" if local else ALONE if options.depth == 2 else DEEP,
         source="none names the limit of a ReLU network"
@@ -153,7 +178,7 @@ def _state(setup: ReLUSetup) -> Iterator[StatedProgram]:
         problem = formulation.literal(inputs, train.y, gates)
         yield stated(RELU_SVMS[key], problem, notes.get(key, f"gates are those {note}"))
     if setup.freeze_at is not None:
-        widths = _widths(setup.options)
+        widths = setup.widths
         frozen = SVMFReLU() if len(widths) == 1 else PathLasso(widths)
         setup.progress.stage(f"stating {frozen.name} on frozen gates")
         problem = frozen.literal(*frozen_samples(setup, setup.network)[0])
@@ -164,19 +189,26 @@ def _state(setup: ReLUSetup) -> Iterator[StatedProgram]:
 def _learn(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
     """Train the network, which learns its gates."""
     network, n_steps = setup.network, setup.settings.n_steps
-    setup.progress.stage(f"training a {_name(setup.options)} for {n_steps} steps")
-    trajectory = _train(setup)
+    setup.progress.stage(f"training a {setup.name} for {n_steps} steps")
+    try:
+        trajectory = fit(
+            setup,
+            network,
+            *setup.train,
+            settings=setup.settings,
+            X_val=setup.held_out.X,
+            observer=setup.half,
+            callback=setup.snapshots,
+        )
+    except FloatingPointError as error:  # there is no prediction without learned gates
+        raise ValueError(str(error)) from error
     ended = Finding(
         "network",
         {"network": Trained(network, trajectory)},
         panels=tuple(network_panels(trajectory, setup.freeze_at)),
     )
     yield ended
-    yield _measured(setup, network, trajectory, ended)
-
-
-def _find_local(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
-    yield find_relu_limit(setup, found["network"], found["trajectory"], setup.half, LEARNS)
+    yield _measured(setup, trajectory, ended)
 
 
 def _beside_machines(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
@@ -186,64 +218,31 @@ def _beside_machines(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
     gating = _random_gates(setup)
     views = [view_relu(network, sample.X, sample.y, gating) for sample in setup.samples]
     limits = solve_relu_svms(views[0], solver=options.solver, tol=options.tol)
-    machines = _solved(limits)
-    yield machines
+    yield _machines(limits)
     yield gating_file(gating)
     setup.progress.stage("comparing")
-    yield _compared(machines, compare_relu(limits, network, *views))
+    yield _machines(limits, compare_relu(limits, network, *views))
     # Its place is before the pictures in the plane, whenever it is known.
     yield Finding.said("frozen", record={"frozen": None})
-    yield find_neurons(setup, network, limits.lc, RELU_SVMS["lc"], found.get("local_limit"))
+    yield find_neurons(setup, limits.lc, found.get("local_limit"))
     if setup.snapshots is not None and limits.lc.certificate.proves_separability():
         setup.snapshots.take(int(found["trajectory"].step[-1]))
         row = relu_map_row(limits.lc, network, setup.snapshots, setup.train)
         yield Finding.said("maps", panels=(row,))
 
 
-def _freeze(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
-    """Train the copy that freezes its gates."""
-    twin, network, freeze_at = setup.twin, setup.network, setup.freeze_at
-    assert freeze_at is not None
-    if isinstance(twin, ReLU):
-        yield from find_frozen(setup, twin, network, freeze_at=freeze_at)
-    else:
-        yield from find_deep_frozen(setup, twin, network, freeze_at=freeze_at)
-
-
-def _start_again(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
-    make, name = partial(_network, setup), _name(setup.options)
-    local = found.get("local_limit")
-    yield from find_starts(setup, make, name, setup.network, found["trajectory"], local)
-
-
 STAGES: tuple[Stage[ReLUSetup], ...] = (
     Stage(finds=_learn),
-    Stage(finds=_find_local, when=lambda setup, found: setup.local),
+    Stage(finds=find_local_limit, when=lambda setup, found: setup.local),
     Stage(finds=_beside_machines, states=_state),
-    Stage(finds=_freeze, trains=True, when=lambda setup, found: setup.freeze_at is not None),
-    Stage(finds=_start_again, trains=True, when=lambda setup, found: setup.options.starts > 1),
+    Stage(finds=find_frozen, trains=True, when=lambda setup, found: setup.freeze_at is not None),
+    Stage(finds=find_starts, trains=True, when=lambda setup, found: setup.options.starts > 1),
 )
 
 
-def _train(setup: ReLUSetup) -> Trajectory:
-    try:
-        return fit(
-            setup,
-            setup.network,
-            *setup.train,
-            settings=setup.settings,
-            X_val=setup.held_out.X,
-            observer=setup.half,
-            callback=setup.snapshots,
-        )
-    except FloatingPointError as error:  # there is no prediction without learned gates
-        raise ValueError(str(error)) from error
-
-
-def _measured(
-    setup: SampleSetup, network: DeepReLU, trajectory: Trajectory, found: Finding
-) -> Finding:
+def _measured(setup: ReLUSetup, trajectory: Trajectory, found: Finding) -> Finding:
     """The finding of the trained network with its measures, its gates and what they assume."""
+    network, widths = setup.network, setup.widths
     separates = bool(trajectory.smallest_margin[-1] > 0)
     kkt = kkt_distance(network, *setup.train) if separates else None
     state = measure_network(network, *setup.samples, kkt)
@@ -252,8 +251,18 @@ def _measured(
         since_start=trajectory.observed["gate_changes"],
         since_last=trajectory.observed["gate_flips"],
     )
-    options = setup.options
-    widths, flips = _widths(options), float(changes.since_start[-1])
+    flips = float(changes.since_start[-1])
+    assumptions = [GATES_STAY.found(flips=flips), SEPARATES.found(holds=separates)]
+    if len(widths) > 1:
+        assumptions.append(SHALLOW.found(n_hidden=len(widths)))
+    evidence = Evidence(
+        theory="none",
+        smallest_margin=float(trajectory.smallest_margin[-1]),
+        diverged=divergence(trajectory),
+        reason=unseparated(trajectory)
+        or f"{flips:.1%} of its gates changed since the start, and nothing says that they stay",
+        network=LEARNS,
+    )
     measured = {} if kkt is None else kkt.cells()
     cells = {**found.views.row, **state.cells(), **measured, "gate_changes": flips}
     known = cells | {
@@ -276,110 +285,37 @@ def _measured(
         },
         row=cells,
         tables=(Table("trained network", ("", "value"), rows),),
-        assumptions=_assumptions(flips, separates, len(widths)),
-        # Beside its local optimum there is more to say: see `find_relu_limit`.
-        verdicts=() if _with_local_limit(options) else (decide(_evidence(trajectory, flips)),),
+        assumptions=tuple(assumptions),
+        # Beside its local optimum there is more to say: see `find_local_limit`.
+        verdicts=() if setup.local else (decide(evidence),),
     )
 
 
-def _evidence(trajectory: Trajectory, flips: float) -> Evidence:
-    """Return the evidence on a network that learns its gates."""
-    reason = f"{flips:.1%} of its gates changed since the start, and nothing says that they stay"
-    return Evidence(
-        theory="none",
-        smallest_margin=float(trajectory.smallest_margin[-1]),
-        diverged=divergence(trajectory),
-        reason=unseparated(trajectory) or reason,
-        network=LEARNS,
-    )
-
-
-def _assumptions(flips: float, separates: bool, n_hidden: int) -> tuple[Assumption, ...]:
-    """Assumptions that a theorem would need, were the gates to stay as they are."""
-    found = (GATES_STAY.found(flips=flips), SEPARATES.found(holds=separates))
-    return found if n_hidden == 1 else (*found, SHALLOW.found(n_hidden=n_hidden))
-
-
-def _solved(limits: ReLULimits) -> Finding:
+def _machines(limits: ReLULimits, comparison: ReLUComparison | None = None) -> Finding:
     """The four machines. The exit code is that of SVM-LC, the nearest to a limit among them."""
-    record = {key: getattr(limits, key).to_dict() for key in RELU_SVMS}
-    return Finding.said(
-        "machines",
+    of = {key: getattr(limits, key) for key in RELU_SVMS}
+    record = {key: one.to_dict() for key, one in of.items()}
+    solved = Views(
         record={"limits": record},
         files={"limit.safetensors": limits.lc.save},
         statuses={RELU_SVMS["lc"]: limits.lc.status},
         certificates={name: record[key] for key, name in RELU_SVMS.items()},
-        objects={"limit": {key: getattr(limits, key) for key in RELU_SVMS}},
+        objects={"limit": of},
         row={"limit": RELU_SVMS["lc"], **limits.lc.cells()},
     )
+    beside = Views() if comparison is None else told("comparison", comparison)
+    return Finding("machines", further=solved + beside)
 
 
-def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
-    names, *rows = comparison.rows()
-    table = Table("machines beside the network", names, tuple(rows))
-    # SVM-LC's, like the exit code.
-    lc = comparison.lc
-    columns = ("margin_ratio", "score_cosine", "agreement", "agreement_independent")
-    own = {name: getattr(lc, name) for name in columns} | {"error_limit": lc.error}
-    return machines.but(
-        record={**machines.views.record, "comparison": comparison.to_dict()},
-        tables=(table,),
-        objects={**machines.views.objects, "comparison": comparison},
-        row={
-            **machines.views.row,
-            **own,
-            **_columns(comparison),
-            "error_network": comparison.error_network,
-        },
-    )
-
-
-def _columns(comparison: ReLUComparison) -> dict[str, Any]:
-    """Return the columns of all machines, as far as a run's row has them."""
-    found: dict[str, Any] = {}
-    for key in RELU_SVMS:
-        machine: MachineComparison = getattr(comparison, key)
-        cells = machine.to_dict() | {"gap": machine.certificate}
-        known = {f"{key}_{name}": cell for name, cell in cells.items()}
-        found |= {name: cell for name, cell in known.items() if name in COLUMNS}
-    return found
-
-
-def _random_gates(setup: SampleSetup) -> HyperplaneGates:
+def _random_gates(setup: ReLUSetup) -> HyperplaneGates:
     """Fit as many random gates as there are learned ones, and one that is always open."""
     options = setup.options
     return HyperplaneGates(
-        sum(_widths(options)),
+        sum(setup.widths),
         cutoffs=options.cutoffs,
         slope=options.slope,
         random_state=setup.seeds.gating,
     ).fit(setup.train.X)
-
-
-def _network(setup: SampleSetup, seed: int) -> DeepReLU:
-    options, n_inputs = setup.options, setup.train.X.shape[1]
-    begins = start(options, seed)
-    if options.depth == 2:
-        return ReLU(n_inputs, options.hidden_units, slope=options.slope, **begins)
-    return DeepReLU(n_inputs, _widths(options), slope=options.slope, **begins)
-
-
-def _name(options: ReLUOptions) -> str:
-    """Name of the network, its size included."""
-    layers = f"{options.depth - 1} hidden layers of " if options.depth > 2 else ""
-    units = f"{options.hidden_units} unit" + ("" if options.hidden_units == 1 else "s")
-    leaky = f"leaky ReLU network (slope {options.slope:g})" if options.slope else "ReLU network"
-    return f"{leaky} of {layers}{units}"
-
-
-def _widths(options: ReLUOptions) -> tuple[int, ...]:
-    """Units of each hidden layer."""
-    return (options.hidden_units,) * (options.depth - 1)
-
-
-def _with_local_limit(options: ReLUOptions) -> bool:
-    """Return whether a run finds the local optimum: that of one hidden layer, unless told not."""
-    return options.depth == 2 and options.beside == "all"
 
 
 def _check_options(options: ReLUOptions) -> None:

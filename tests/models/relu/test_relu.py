@@ -352,9 +352,9 @@ def test_machines_that_cannot_separate_say_so_in_every_form_of_the_result() -> N
 def test_views_refuse_parts_that_do_not_belong_together() -> None:
     network, view, _ = teacher_problem()
     fields = {name: getattr(view, name) for name in view.__dataclass_fields__}
-    with pytest.raises(ValueError, match="`features` must have 2 axes and 40 rows"):
+    with pytest.raises(ValueError, match=r"`features` must have shape \(40, K\)"):
         ReLUView(**fields | {"features": view.features[:-1]})
-    with pytest.raises(ValueError, match="`y` must have 1 axes"):
+    with pytest.raises(ValueError, match=r"`y` must have shape \(40,\)"):
         ReLUView(**fields | {"y": view.y[:, None]})
     with pytest.raises(ValueError, match="read-only"):
         view.features[0, 0] = 1.0
