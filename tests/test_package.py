@@ -234,7 +234,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     *(
         (f"models/*/{name}.py", (".", *BELOW_MODELS))
         for name in ("parts", "*run", "diagnosis", "*comparison", "machines", "freezing", "figure",
-                     "schedule", "training")
+                     "schedule", "training", "prediction", "descent", "start", "frozen_trunk",
+                     "frozen_copy", "local_limit", "learning", "neurons")
     ),
     *(
         (f"models/{name}.py", (".", *BELOW_MODELS))

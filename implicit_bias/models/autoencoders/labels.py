@@ -96,8 +96,8 @@ class LabelCode:
         total = 0.0
         for own in zip(self.means, self.deviations, strict=True):
             z, weights = _nodes(*own, self.deviations.min())
-            total += weights @ of(z, self._log_mixture(z), own)
-        return float(total / len(self.means))
+            total += float(weights @ of(z, self._log_mixture(z), own))
+        return total / len(self.means)
 
     def _log_mixture(self, z: Floats) -> Floats:
         """Return the log density of the mixture of all codes at points (k,)."""

@@ -23,7 +23,7 @@ from ...runs.setup import torch_dtype
 from ...runs.stages import Found
 from .comparison import DistillationComparison, compare_with_distillation
 from .figure import plot_null_part, plot_span_error
-from .run import DistillationSetup
+from .start import DistillationSetup
 
 # Layers between are as wide as one likes: of a balanced start all have rank one.
 WIDTH = 10

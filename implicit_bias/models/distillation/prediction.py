@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,9 +27,7 @@ from .risk import (
     risk_bound,
     transfer_risk,
 )
-
-if TYPE_CHECKING:
-    from .run import DistillationSetup
+from .start import DistillationSetup
 
 NAME = "distillation limit"
 # |score| from which a soft label is 0 or 1 to rounding: 1 - sigmoid(s) is half a unit of 1. Of K

@@ -74,7 +74,7 @@ def _largest_score(teacher: float, most: float) -> float:
 
     def over(score: float) -> float:
         """Return the divergence at a score, less the bound."""
-        return float(value(np.float64(score), np.float64(teacher))) - most
+        return float(value(np.array(score), np.array(teacher))) - most
 
     ends = []
     for sign in (1.0, -1.0):

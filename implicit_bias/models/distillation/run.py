@@ -2,51 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ..._support.words import LossName
-from ...data.arrays import Floats
 from ...data.catalogue import load_class_data
 from ...data.made.pairs import load_pair
 from ...runs.setup import Setup, training_settings
 from ...runs.stages import Run, Stage, later
-from ...training.settings import TrainingSettings
 from .closed_form import distillation_limit
 from .data import TransferTask, image_task, make_angle_task
 from .limit import DistillationLimit
 from .prediction import bound_risk, predict
-from .start import draw_start, stable_rates
+from .start import DistillationSetup, draw_start, stable_rates
 
 # Sizes where none are given: of the thesis's setting in 1000 dimensions a tenth, and of the
 # bundled digits less than half of their inputs.
 ANGLES, INPUTS, HELD_OUT, IMAGES = 20, 100, 2000, {"digits": 30, "mnist": 100}
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class DistillationSetup(Setup):
-    """The setup of a run, its learning rates filled in, with its task, start and limit.
-
-    Attributes
-    ----------
-    task : TransferTask
-        Inputs, teacher and held-out inputs.
-    start : (D,) or (K, D) array
-        Initial end-to-end weights of the student.
-    turned : bool
-        True if the direction that was drawn is reversed.
-    limit : DistillationLimit
-        The limit from `start`.
-    settings : TrainingSettings
-        The settings of training, learning rates included.
-    """
-
-    task: TransferTask
-    start: Floats
-    turned: bool
-    limit: DistillationLimit
-    settings: TrainingSettings
 
 
 def run_distillation(setup: Setup) -> Run[DistillationSetup]:

@@ -1,15 +1,46 @@
-"""Initial weights of a student, and learning rates that are stable on its data."""
+"""What a student begins with: the setup, initial weights, and rates that are stable on its data."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...data.arrays import Floats
+from ...runs.setup import Setup
+from ...training.settings import TrainingSettings
+from .data import TransferTask
+from .limit import DistillationLimit
 from .losses import mean_loss
 
 # Shares of the largest stable rate: errors of the deep part of the limit are proportional to the
 # rate while the weights grow, 2e-4 of it at a fiftieth, and to nothing later.
 _EARLY, _LATE = 0.02, 1.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DistillationSetup(Setup):
+    """The setup of a run, its learning rates filled in, with its task, start and limit.
+
+    Attributes
+    ----------
+    task : TransferTask
+        Inputs, teacher and held-out inputs.
+    start : (D,) or (K, D) array
+        Initial end-to-end weights of the student.
+    turned : bool
+        True if the direction that was drawn is reversed.
+    limit : DistillationLimit
+        The limit from `start`.
+    settings : TrainingSettings
+        The settings of training, learning rates included.
+    """
+
+    task: TransferTask
+    start: Floats
+    turned: bool
+    limit: DistillationLimit
+    settings: TrainingSettings
 
 
 def draw_start(

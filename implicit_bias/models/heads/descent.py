@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,13 +28,10 @@ from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .comparison import HeadsComparison, compare_heads, head_angle
 from .figure import plot_accuracy, plot_angles, plot_margins
-from .frozen_trunk import Exits
+from .frozen_trunk import Exits, HeadsSetup
 from .limit import HeadLimit
 from .losses import UNLABELLED
 from .prediction import EXIT
-
-if TYPE_CHECKING:
-    from .run import HeadsSetup
 
 Head = LabelledHead | SoftLabelHead
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ...data.arrays import Floats
 from ...data.dataset import Dataset
 from ...data.labelled import ClassDataset
 from ...networks.exits import Trunk, train_trunk
+from ...runs.setup import Setup
 from .losses import UNLABELLED
 
 TEMPERATURE = 3.0
@@ -191,3 +193,23 @@ def make_exits(labels: Labels, options: Any, layers: tuple[int, ...], seed: int)
         share=options.share,
         temperature=options.temperature or TEMPERATURE,
     )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeadsSetup(Setup):
+    """The setup of a run, with its labels and exits.
+
+    Attributes
+    ----------
+    labels : Labels
+    layers : tuple of int
+        Those with an exit.
+    """
+
+    labels: Labels
+    layers: tuple[int, ...]
+
+    @cached_property
+    def exits(self) -> Exits:
+        """The trunk with its teacher, trained and frozen when they are first asked for."""
+        return make_exits(self.labels, self.options, self.layers, self.seeds.weights)

@@ -256,7 +256,7 @@ def exit_loss(
         classes = _checked_classes(labels, None if logits is None else logits.shape[1])
     if logits is None:
         assert classes is not None  # one of the two has weight
-        logits = np.zeros((len(labels), int(classes.max()) + 1))
+        logits = np.zeros((len(classes), int(classes.max()) + 1))
     n, k = logits.shape
     one_hot, hard = np.zeros((n, k)), np.zeros(n)
     if classes is not None:

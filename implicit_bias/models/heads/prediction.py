@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import softmax
@@ -17,11 +16,9 @@ from ...runs.reports.telling import Several
 from ...runs.reports.views import Views
 from ...runs.stages import Found
 from .exits import anytime_average, solve_exit_heads
+from .frozen_trunk import HeadsSetup
 from .limit import HeadLimit
 from .model import HARD_SEPARABLE, INSIDE, UNIQUE
-
-if TYPE_CHECKING:
-    from .run import HeadsSetup
 
 EXIT = "exit {}"
 # Spread of tempered logits from which a soft label is 0 or 1 to rounding.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 from ...data.arrays import Floats
@@ -14,29 +13,9 @@ from ...runs.setup import Setup, data_record
 from ...runs.stages import Run, Stage
 from ...runs.user_data import load_chosen
 from .descent import compare, head_settings, train
-from .frozen_trunk import Exits, Labels, check_exits, make_exits, read_labels
+from .frozen_trunk import Exits, HeadsSetup, check_exits, read_labels
 from .losses import UNLABELLED, HeadLoss
 from .prediction import predict, teach
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class HeadsSetup(Setup):
-    """The setup of a run, with its labels and exits.
-
-    Attributes
-    ----------
-    labels : Labels
-    layers : tuple of int
-        Those with an exit.
-    """
-
-    labels: Labels
-    layers: tuple[int, ...]
-
-    @cached_property
-    def exits(self) -> Exits:
-        """The trunk with its teacher, trained and frozen when they are first asked for."""
-        return make_exits(self.labels, self.options, self.layers, self.seeds.weights)
 
 
 def run_heads(setup: Setup) -> Run[HeadsSetup]:

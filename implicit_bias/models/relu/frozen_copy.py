@@ -52,12 +52,12 @@ from ...training.settings import TrainingSettings
 from .comparison import FrozenComparison, compare_frozen
 from .figure import plot_frozen_copy
 from .freezing import PartlyTrained, train_then_freeze
+from .learning import ReLUSetup
 from .model import COPY_LOSS, COPY_SEPARABLE
 from .neurons_comparison import NeuronComparison, compare_with_limit
 
 if TYPE_CHECKING:
     from ...limits.limit import Limit
-    from .run import ReLUSetup
 
 SAME = "same"
 COPY = "copy that froze its gates"

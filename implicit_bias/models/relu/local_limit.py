@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..._support.solve import Status, to_numpy
-from ...data.arrays import Floats
+from ..._support.solve import Status
 from ...limits.relu.limit import ReLULocalLimit
 from ...limits.relu.search import relu_local_limit
-from ...measures.distances import Distances
 from ...networks.relu import ReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.said import Side, Table
@@ -23,77 +19,17 @@ from ...runs.reports.verdict import Evidence, decide
 from ...runs.setup import SampleSetup
 from ...runs.stages import Found
 from ...training.trajectory import Trajectory
+from .learning import LEARNS, ReLUSetup
 from .limit_comparison import NAME, ReLULimitComparison, compare_with_relu_limit
 from .model import OPTIMAL
 
 if TYPE_CHECKING:
-    import torch
+    pass
 
-    from .run import ReLUSetup
-
-LEARNS = "ReLU network"
-"""What verdicts call a network that learns its gates."""
 # Seconds that a local optimum may take before the search ends with what it has.
 MAX_SECONDS = 60.0
 # Gate patterns that the bound of all widths may look at in a run: some seconds.
 MAX_PATTERNS = 2**16
-
-
-class HalfWay:
-    """An observer for `train` that keeps the weights of a checkpoint, beside another observer.
-
-    It is the first checkpoint at or after half of the steps and before the last, if there is one:
-    not where the checkpoints are few. As part of the state of a run that is saved, the weights are
-    there in one that is resumed.
-
-    Parameters
-    ----------
-    observer : Distances
-        Whose measurements are those of the run.
-    steps : sequence of int
-        Of the checkpoints.
-    slope : float
-        Of the network's units where they are closed.
-    """
-
-    def __init__(self, observer: Distances, steps: Sequence[int], *, slope: float = 0.0) -> None:
-        self._observer, self._steps = observer, list(steps)
-        last = self._steps[-1]
-        between = (i for i, step in enumerate(self._steps) if last <= 2 * step < 2 * last)
-        self._index = next(between, None)
-        self._count, self._slope = 0, slope
-        self._weights: dict[str, Floats] = {}
-
-    def __call__(self, network: torch.nn.Module) -> Mapping[str, Any]:
-        """Measure the network, and keep its weights where it is half way."""
-        if self._count == self._index:
-            named = network.named_parameters()
-            self._weights = {name: to_numpy(p).astype(float) for name, p in named}
-        self._count += 1
-        return self._observer(network)
-
-    def state_dict(self) -> dict[str, Floats]:
-        """Return the state of the other observer, and what was kept, for a resumed run."""
-        own = {f"half_way.{name}": array for name, array in self._weights.items()}
-        return {**self._observer.state_dict(), **own, "half_way_count": np.array(self._count)}
-
-    def load_state_dict(self, state: Mapping[str, Floats]) -> None:
-        """Take up what `state_dict` gave."""
-        own = {name for name in state if name.startswith("half_way")}
-        self._observer.load_state_dict({k: v for k, v in state.items() if k not in own})
-        self._count = int(state["half_way_count"])
-        self._weights = {
-            name.removeprefix("half_way."): np.asarray(state[name])
-            for name in sorted(own - {"half_way_count"})
-        }
-
-    @property
-    def copy(self) -> tuple[int, ReLU] | None:
-        """The step and the network there; None without one, or if training did not come so far."""
-        if not self._weights or self._index is None:
-            return None
-        then = ReLU.from_weights(*self._weights.values(), slope=self._slope)
-        return self._steps[self._index], then
 
 
 def limit_of(setup: SampleSetup, network: ReLU) -> ReLULocalLimit:

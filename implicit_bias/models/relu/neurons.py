@@ -22,6 +22,7 @@ from ...runs.reports.finding import Finding
 from ...runs.setup import SampleSetup
 from ...runs.stages import Found
 from ...runs.starts import Start, starts_finding, train_starts
+from .learning import ReLUSetup
 from .limit_comparison import NAME
 from .local_limit import limit_of
 from .machines import RELU_SVMS
@@ -29,8 +30,6 @@ from .neurons_comparison import NeuronComparison, compare_with_limit, compare_wi
 
 if TYPE_CHECKING:
     import torch
-
-    from .run import ReLUSetup
 
 
 def find_neurons(setup: ReLUSetup, machine: FReLULimit, local: ReLULocalLimit | None) -> Finding:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,15 +17,12 @@ from ...gates.hyperplanes import HyperplaneGates
 from ...limits.exact.frelu import SVMFReLU
 from ...limits.exact.path_lasso import PathLasso
 from ...measures.comparison import measure_network
-from ...measures.distances import Distances
 from ...measures.kkt import kkt_distance
-from ...networks.relu import DeepReLU, ReLU
 from ...quantities.formatting import loss_in_words
 from ...quantities.papers import LIPPL
 from ...quantities.premises import SEPARATES
 from ...quantities.said import Table
 from ...quantities.table import lines
-from ...runs.drawing.map_rows import plane_snapshots
 from ...runs.fit import fit
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
@@ -35,20 +31,20 @@ from ...runs.reports.telling import told
 from ...runs.reports.trained import Trained, divergence, unseparated
 from ...runs.reports.verdict import Evidence, decide
 from ...runs.reports.views import Views
-from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
+from ...runs.setup import Setup, data_record, prepare
 from ...runs.stages import Found, Run, Stage
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
 from .comparison import ReLUComparison, compare_relu, view_relu
 from .figure import network_panels, relu_map_row
 from .frozen_copy import find_frozen, frozen_samples
-from .local_limit import LEARNS, HalfWay, find_local_limit
+from .learning import LEARNS, ReLUSetup
+from .local_limit import find_local_limit
 from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
 from .model import GATES_STAY, SHALLOW
 from .neurons import find_neurons, find_starts
 
 if TYPE_CHECKING:
-    from ...training.network_snapshots import NetworkSnapshots
     from .model import ReLUOptions
 
 DEEP = (
@@ -62,66 +58,6 @@ ALONE = (
     "no theorem names the limit of a ReLU network on general data. Four machines freeze part of it "
     "(Lippl, Abbott and Chung, section 5.2); the local optimum next to it was not looked for"
 )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ReLUSetup(SampleSetup):
-    """The setup of a run, with its network and what watches its training.
-
-    Attributes
-    ----------
-    local : bool
-        True if the local optimum next to the network is looked for: that of one hidden layer,
-        unless told not.
-    freeze_at : int or None
-        The step at which the twin of the network freezes its gates; None where none does.
-    """
-
-    local: bool
-    freeze_at: int | None
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Units of each hidden layer."""
-        return (self.options.hidden_units,) * (self.options.depth - 1)
-
-    @property
-    def name(self) -> str:
-        """Name of the network, its size included."""
-        options, n_hidden = self.options, len(self.widths)
-        layers = f"{n_hidden} hidden layers of " if n_hidden > 1 else ""
-        units = f"{options.hidden_units} unit" + ("" if options.hidden_units == 1 else "s")
-        leaky = f"leaky ReLU network (slope {options.slope:g})" if options.slope else LEARNS
-        return f"{leaky} of {layers}{units}"
-
-    def make(self, seed: int) -> DeepReLU:
-        """Return an untrained network."""
-        options, n_inputs = self.options, self.train.X.shape[1]
-        begins = start(options, seed)
-        if len(self.widths) == 1:
-            return ReLU(n_inputs, options.hidden_units, slope=options.slope, **begins)
-        return DeepReLU(n_inputs, self.widths, slope=options.slope, **begins)
-
-    @cached_property
-    def network(self) -> DeepReLU:
-        """The network, which learns its gates."""
-        return self.make(self.seeds.weights)
-
-    @cached_property
-    def twin(self) -> DeepReLU:
-        """A network that begins alike, and freezes its gates."""
-        return self.make(self.seeds.weights)
-
-    @cached_property
-    def snapshots(self) -> NetworkSnapshots | None:
-        """The network at steps of its training, on the plane."""
-        return plane_snapshots(self.network, self.train.X, self.settings.n_steps)
-
-    @cached_property
-    def half(self) -> HalfWay:
-        """The network at half of its steps, and what is measured on the way."""
-        observer = Distances(None, *self.samples, loss=self.options.loss)
-        return HalfWay(observer, self.settings.checkpoints(), slope=self.options.slope)
 
 
 def run_relu(setup: Setup) -> Run[ReLUSetup]:
