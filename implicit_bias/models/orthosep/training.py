@@ -102,7 +102,7 @@ def compare(setup: OrthosepSetup, found: Found) -> Iterator[Finding]:
     comparison = measure_beside(limit, network, *setup.samples, kkt=kkt)
     state = measure_network(network, *setup.samples, kkt)
     separability = is_orthogonally_separable(setup.train.X, setup.train.y)
-    further = (SUPPORTS_SPAN.found(holds=limit.supports_span),)
+    further: tuple[Assumption, ...] = (SUPPORTS_SPAN.found(holds=limit.supports_span),)
     if limit.slope:
         further = _of_leaky(limit, network, trajectory)
     assumptions = ORTHOGONAL.found(message=separability.message, holds=separability), *further

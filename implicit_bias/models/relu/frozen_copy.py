@@ -105,7 +105,7 @@ class _Copy:
         lacking, gates = "", f"the gates of step {self.freeze_at}"
         if self.parts.after is not None and usable(limit):
             lacking = shortfall(self.parts.after, "the copy with frozen gates")
-        separable = limit.certificate.proves_separability() or None
+        separable: bool | None = limit.certificate.proves_separability() or None
         if limit.status is Status.NOT_SEPARABLE:
             separable = False
         return Views(

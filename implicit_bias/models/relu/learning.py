@@ -101,7 +101,8 @@ class ReLUSetup(SampleSetup):
     @property
     def widths(self) -> tuple[int, ...]:
         """Units of each hidden layer."""
-        return (self.options.hidden_units,) * (self.options.depth - 1)
+        units: int = self.options.hidden_units
+        return (units,) * (self.options.depth - 1)
 
     @property
     def name(self) -> str:
