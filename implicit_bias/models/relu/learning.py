@@ -101,8 +101,8 @@ class ReLUSetup(SampleSetup):
     @property
     def widths(self) -> tuple[int, ...]:
         """Units of each hidden layer."""
-        units: int = self.options.hidden_units
-        return (units,) * (self.options.depth - 1)
+        widths: tuple[int, ...] = (self.options.hidden_units,) * (self.options.depth - 1)
+        return widths
 
     @property
     def name(self) -> str:
