@@ -133,7 +133,7 @@ def test_means_of_both_parts_of_the_kernel_at_random_signs() -> None:
         ({"variance": 0.0}, "`variance` must be a positive number or 2 of them"),
         ({"variance": [1.0, 1.0, 1.0]}, "2 of them"),
         ({"kurtosis": 0.9}, "`kurtosis` must be at least 1"),
-        ({"widths": (2,)}, "2 columns"),
+        ({"widths": (2,)}, r"shape \(2, 2\)"),
         ({"X2": np.ones((1, 1))}, "go together"),
     ],
 )

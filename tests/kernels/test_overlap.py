@@ -97,11 +97,11 @@ def test_nu_is_the_misfit_of_targets_to_a_kernel_of_trace_one() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: path_overlap(GATES, widths=(3, 2)), "5 columns for widths"),
+        (lambda: path_overlap(GATES, widths=(3, 2)), r"shape \(n, 5\).* one gate a hidden unit"),
         (lambda: path_overlap(GATES * np.nan, widths=WIDTHS), "NaN or infinite"),
         (lambda: neural_path_kernel(X[:3], GATES, widths=WIDTHS), r"`gates` must have shape \(3,"),
         (lambda: neural_path_kernel(X, GATES, X2, widths=WIDTHS), "go together"),
-        (lambda: neural_path_kernel(X, GATES, X2[:, :2], GATES2, widths=WIDTHS), "3 columns"),
+        (lambda: neural_path_kernel(X, GATES, X2[:, :2], GATES2, widths=WIDTHS), r"shape \(m, 3\)"),
         (lambda: nu(np.ones((2, 3)), [1.0, 1.0]), "must be square"),
         (lambda: nu([[1.0, 0.5], [0.0, 1.0]], [1.0, 1.0]), "must be symmetric"),
         (lambda: nu(np.zeros((2, 2)), [1.0, 1.0]), "no sample has an active path"),

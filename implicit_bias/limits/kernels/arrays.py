@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._support.kinds import counts, floats
 from ..._support.solve import (
     require_columns,
     require_finite,
@@ -17,6 +18,13 @@ from ..._support.solve import (
 )
 from ...data.arrays import Floats, as_csr
 
+_LAYERS = "+widths: one gate a hidden unit, layer after layer"
+GATES, OTHER_GATES = floats(f"n {_LAYERS}"), floats(f"m {_LAYERS}")
+OF_GATES = {"gates": GATES, "gates2": OTHER_GATES, "widths": counts()}
+"""What doors check of gates, and of those of other samples."""
+OF_SAMPLES = {"X": floats("n D"), "X2": floats("m D"), **OF_GATES}
+"""The same, and of the inputs that have these gates."""
+
 # Entries of a kernel computed at once: 5,000 rows of as many columns, 200 MB of float64.
 _ENTRIES = 5000**2
 # Of the largest entry: what rounding may take from a kernel's symmetry and from its least
@@ -24,8 +32,8 @@ _ENTRIES = 5000**2
 _ASYMMETRY = 1e-10
 
 
-def matrix(name: str, values: Any, n_rows: int | None = None) -> Floats:
-    """Return `values` as a finite float64 matrix, of `n_rows` rows unless that is None.
+def matrix(name: str, values: Any) -> Floats:
+    """Return `values` as a finite float64 matrix.
 
     Raises
     ------
@@ -36,10 +44,9 @@ def matrix(name: str, values: Any, n_rows: int | None = None) -> Floats:
     """
     require_real(name, values)
     array = np.asarray(to_numpy(values), dtype=np.float64)
-    if array.ndim != 2 or len(array) == 0 or n_rows not in (None, len(array)):
-        rows = "n" if n_rows is None else n_rows
+    if array.ndim != 2 or len(array) == 0:
         raise ValueError(
-            f"`{name}` must have shape ({rows}, ...) with a row a sample, got {array.shape}"
+            f"`{name}` must have shape (n, ...) with a row a sample, got {array.shape}"
         )
     require_finite(name, array)
     return array
@@ -52,28 +59,25 @@ def cross_matrix(k_cross: Any, n_train: int) -> Floats:
     return cross
 
 
-def require_pair(X2: Any, gates2: Any) -> None:
-    """Refuse second inputs without their gates, and gates without inputs, by a `ValueError`."""
-    if (X2 is None) != (gates2 is None):
-        raise ValueError("`X2` and `gates2` go together: give both or neither")
-
-
-def layers_of(name: str, gates: Any, widths: Sequence[int], n_rows: int | None) -> list[Floats]:
-    """Split gates (n, sum of widths) into one array (n, width) a hidden layer.
+def others(first: tuple[Floats, Floats], **second: Floats | None) -> tuple[Floats, Floats]:
+    """Return two arrays of other samples, by their names; those of the first where both are None.
 
     Raises
     ------
-    TypeError, ValueError
-        If they are not real and finite, or have other shapes.
+    ValueError
+        If one of them alone is None.
     """
-    array = matrix(name, gates, n_rows)
-    sizes = [int(width) for width in widths]
-    if any(size < 1 for size in sizes) or array.shape[1] != sum(sizes):
+    a, b = second.values()
+    if (a is None) != (b is None):
         raise ValueError(
-            f"`{name}` must have {sum(sizes)} columns for widths {tuple(sizes)}, got "
-            f"{array.shape[1]}: one gate a hidden unit, layer after layer"
+            f"{' and '.join(f'`{name}`' for name in second)} go together: give both or neither"
         )
-    return np.split(array, np.cumsum(sizes)[:-1], axis=1) if sizes else []
+    return first if a is None or b is None else (a, b)
+
+
+def layers_of(gates: Floats, widths: Sequence[int]) -> list[Floats]:
+    """Split gates (n, sum of widths) into one array (n, width) a hidden layer."""
+    return np.split(gates, np.cumsum(widths)[:-1], axis=1) if len(widths) else []
 
 
 def row_blocks(n_rows: int, n_columns: int, copies: int = 1) -> list[slice]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..._support.doors import door
+from ..._support.kinds import floats
 from ..._support.solve import Array, require_memory
 from ...data.arrays import Floats
-from .arrays import layers_of, matrix, require_pair, row_blocks
+from .arrays import others, row_blocks
 
 
-@door()
+@door(
+    X=floats("n D"),
+    gates=floats("n G: with a row a sample"),
+    X2=floats("m D"),
+    gates2=floats("m G: with a row a sample"),
+)
 def bundle_kernel(
     X: Array, gates: Array, X2: Array = None, gates2: Array = None, *, kernel_size: int
 ) -> Floats:
@@ -70,40 +74,28 @@ def bundle_kernel(
     >>> ib.kernels.bundle_kernel([[1.0, 2.0, 3.0]], np.ones((1, 3)), kernel_size=2).tolist()
     [[8.0]]
     """
-    samples = matrix("X", X)
-    width = samples.shape[1]
+    width = X.shape[1]
     if not 1 <= kernel_size <= width:
         raise ValueError(f"`kernel_size` must lie in 1 .. {width}, got {kernel_size}")
-    require_pair(X2, gates2)
-    layers = _layers("gates", gates, samples)
-    samples2 = samples if X2 is None else matrix("X2", X2)
-    layers2 = layers if X2 is None else _layers("gates2", gates2, samples2)
-    if samples2.shape[1] != width or len(layers2) != len(layers):
+    if gates.shape[1] % width:
         raise ValueError(
-            f"`X2` and `gates2` must have {width} and {len(layers) * width} columns as `X` and "
-            f"`gates` do, got {samples2.shape[1]} and {len(layers2) * samples2.shape[1]}"
+            f"`gates` must have a multiple of {width} columns, one gate a position behind each "
+            f"convolution, got {gates.shape[1]}"
         )
+    samples2, gates2 = others((X, gates), X2=X2, gates2=gates2)
+    layers, layers2 = (
+        np.split(opened, gates.shape[1] // width, axis=1) for opened in (gates, gates2)
+    )
     require_memory(
         3 * len(samples2) * width**2,
         "all pairs of positions of one sample with the others",
         "take fewer other samples at a time, or fewer positions",
     )
-    kernel = np.empty((len(samples), len(samples2)))
+    kernel = np.empty((len(X), len(samples2)))
     for rows in row_blocks(*kernel.shape, copies=3 * width**2):
-        pairs = samples[rows, None, :, None] * samples2[None, :, None, :]
+        pairs = X[rows, None, :, None] * samples2[None, :, None, :]
         for a, b in zip(layers, layers2, strict=True):
             gathered = sum(np.roll(pairs, (-k, -k), axis=(2, 3)) for k in range(kernel_size))
             pairs = gathered * (a[rows, None, :, None] * b[None, :, None, :])
         kernel[rows] = pairs.mean(axis=(2, 3))
     return kernel
-
-
-def _layers(name: str, gates: Any, samples: Floats) -> list[Floats]:
-    """Return the gates (n, D) of every convolution."""
-    array, width = matrix(name, gates, len(samples)), samples.shape[1]
-    if array.shape[1] == 0 or array.shape[1] % width:
-        raise ValueError(
-            f"`{name}` must have a multiple of {width} columns, one gate a position behind each "
-            f"convolution, got {array.shape[1]}"
-        )
-    return layers_of(name, array, [width] * (array.shape[1] // width), len(samples))

@@ -13,15 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..._support.doors import door, result
+from ..._support.kinds import floats
 from ..._support.shown import ReadOnly, Shown
 from ..._support.solve import Array, require_memory
 from ...data.arrays import Floats
-from .arrays import layers_of, matrix, require_pair, row_blocks
+from .arrays import OF_GATES, OF_SAMPLES, layers_of, others, row_blocks
 
 
 @result()
@@ -82,7 +82,7 @@ def _reduced(states: Floats, counts: Floats, factor: float) -> Floats:
     return found
 
 
-@door()
+@door(**OF_SAMPLES)
 def ntk_moments(
     X: Array,
     gates: Array,
@@ -140,26 +140,26 @@ def ntk_moments(
     >>> moments.mean.tolist(), moments.variance.round(12).tolist()
     ([[3.0]], [[0.75]])
     """
-    samples = matrix("X", X)
-    layers = layers_of("gates", gates, widths, len(samples))
-    require_pair(X2, gates2)
-    samples2 = samples if X2 is None else matrix("X2", X2)
-    layers2 = layers if X2 is None else layers_of("gates2", gates2, widths, len(samples2))
+    samples2, opened = others((X, gates), X2=X2, gates2=gates2)
+    layers, layers2 = layers_of(gates, widths), layers_of(opened, widths)
     variances = _variances(variance, len(layers) + 1)
     if not 1 <= kurtosis < math.inf:
         raise ValueError(f"`kurtosis` must be at least 1 and finite, got {kurtosis}")
     # Twelve states and their successors live at once: smaller blocks than those of one kernel.
-    blocks = row_blocks(len(samples), len(samples2), copies=32)
-    mean, spread = (np.empty((len(samples), len(samples2))) for _ in range(2))
+    blocks = row_blocks(len(X), len(samples2), copies=32)
+    mean, spread = (np.empty((len(X), len(samples2))) for _ in range(2))
     for rows in blocks:
         part = [layer[rows] for layer in layers]
-        mean[rows] = _mean(samples[rows], samples2, part, layers2, variances)
-        second = _second(samples[rows], samples2, part, layers2, variances, kurtosis)
+        mean[rows] = _mean(X[rows], samples2, part, layers2, variances)
+        second = _second(X[rows], samples2, part, layers2, variances, kurtosis)
         spread[rows] = np.maximum(second - mean[rows] ** 2, 0.0)
     return NTKMoments(mean, spread)
 
 
-@door()
+_SLOPES = "+widths P>=0: the derivatives of the same gates"
+
+
+@door(jacobian=floats(f"n {_SLOPES}"), jacobian2=floats(f"m {_SLOPES}"), **OF_GATES)
 def delta(
     gates: Array,
     jacobian: Array,
@@ -202,16 +202,16 @@ def delta(
     >>> ib.kernels.delta(gates, slopes, widths=(2,)).tolist()
     [[2.0]]
     """
-    first = _with_slopes(gates, jacobian, widths)
-    if (gates2 is None) != (jacobian2 is None):
-        raise ValueError("`gates2` and `jacobian2` go together: give both or neither")
-    second = first if gates2 is None else _with_slopes(gates2, jacobian2, widths)
-    n, m = (len(of_samples[0][0]) for of_samples in (first, second))
-    found = np.empty((n, m))
-    for s in range(n):
-        one = [(layer[s], slope[s]) for layer, slope in first]
-        found[s] = _delta_of_one(one, second)
-    return found
+    if not len(widths):
+        raise ValueError("`widths` is empty: without a hidden layer there are no gates")
+    samples = gates, jacobian
+    first, second = (
+        _with_slopes(*arrays, widths)
+        for arrays in (samples, others(samples, gates2=gates2, jacobian2=jacobian2))
+    )
+    return np.array(
+        [_delta_of_one([(a[s], slope[s]) for a, slope in first], second) for s in range(len(gates))]
+    )
 
 
 def _delta_of_one(one: list[tuple[Floats, Floats]], others: list[tuple[Floats, Floats]]) -> Floats:
@@ -232,19 +232,12 @@ def _delta_of_one(one: list[tuple[Floats, Floats]], others: list[tuple[Floats, F
     return total
 
 
-def _with_slopes(gates: Any, jacobian: Any, widths: Sequence[int]) -> list[tuple[Floats, Floats]]:
-    layers = layers_of("gates", gates, widths, None)
-    slopes = np.asarray(jacobian, dtype=np.float64)
-    n = len(layers[0]) if layers else 0
-    if not layers or slopes.ndim != 3 or slopes.shape[:2] != (n, sum(widths)):
-        raise ValueError(
-            f"`jacobian` must have shape ({n}, {sum(widths)}, weights), got {slopes.shape}: the "
-            "derivatives of the same gates"
-        )
-    require_memory(
-        2 * len(layers) * n * slopes.shape[2], "derivatives of overlaps", "take fewer samples"
-    )
-    return list(zip(layers, np.split(slopes, np.cumsum(widths)[:-1], axis=1), strict=True))
+def _with_slopes(
+    gates: Floats, jacobian: Floats, widths: Sequence[int]
+) -> list[tuple[Floats, Floats]]:
+    size = 2 * len(widths) * len(gates) * jacobian.shape[2]
+    require_memory(size, "derivatives of overlaps", "take fewer samples")
+    return list(zip(layers_of(gates, widths), layers_of(jacobian, widths), strict=True))
 
 
 def _variances(variance: float | Sequence[float], n_layers: int) -> list[float]:

@@ -8,12 +8,22 @@ from typing import Any
 import numpy as np
 
 from ..._support.doors import door
+from ..._support.kinds import counts
 from ..._support.solve import Array
 from ...data.arrays import Floats
-from .arrays import check_kernel, layers_of, matrix, require_pair, row_blocks, targets
+from .arrays import (
+    GATES,
+    OF_GATES,
+    OF_SAMPLES,
+    check_kernel,
+    layers_of,
+    others,
+    row_blocks,
+    targets,
+)
 
 
-@door()
+@door(**OF_GATES)
 def path_overlap(gates: Array, gates2: Array = None, *, widths: Sequence[int]) -> Floats:
     r"""Return the numbers of paths active on both of two samples, weighted by activity.
 
@@ -50,19 +60,16 @@ def path_overlap(gates: Array, gates2: Array = None, *, widths: Sequence[int]) -
     >>> ib.kernels.path_overlap(gates, widths=(2, 2)).tolist()
     [[2.0, 1.0], [1.0, 2.0]]
     """
-    first = layers_of("gates", gates, widths, None)
-    second = first if gates2 is None else layers_of("gates2", gates2, widths, None)
-    n = len(matrix("gates", gates))
-    m = n if gates2 is None else len(matrix("gates2", gates2))
-    blocks = row_blocks(n, m)
-    overlap = np.ones((n, m))
-    for rows in blocks:
-        for a, b in zip(first, second, strict=True):
+    second = gates if gates2 is None else gates2
+    blocks = row_blocks(len(gates), len(second))
+    overlap = np.ones((len(gates), len(second)))
+    for a, b in zip(layers_of(gates, widths), layers_of(second, widths), strict=True):
+        for rows in blocks:
             overlap[rows] *= a[rows] @ b.T
     return overlap
 
 
-@door()
+@door(**OF_SAMPLES)
 def neural_path_kernel(
     X: Array, gates: Array, X2: Array = None, gates2: Array = None, *, widths: Sequence[int]
 ) -> Floats:
@@ -98,23 +105,14 @@ def neural_path_kernel(
     >>> ib.kernels.neural_path_kernel(X, gates, widths=(2,)).tolist()
     [[4.0, 6.0], [6.0, 18.0]]
     """
-    first = matrix("X", X)
-    layers_of("gates", gates, widths, len(first))
-    require_pair(X2, gates2)
-    second = first if X2 is None else matrix("X2", X2)
-    if gates2 is not None:
-        layers_of("gates2", gates2, widths, len(second))
-    if second.shape[1] != first.shape[1]:
-        raise ValueError(
-            f"`X2` must have {first.shape[1]} columns as `X` does, got {second.shape[1]}"
-        )
-    kernel = path_overlap(gates, gates2=gates2, widths=widths)
+    second, opened = others((X, gates), X2=X2, gates2=gates2)
+    kernel = path_overlap(gates, gates2=opened, widths=widths)
     for rows in row_blocks(*kernel.shape):
-        kernel[rows] *= first[rows] @ second.T
+        kernel[rows] *= X[rows] @ second.T
     return kernel
 
 
-@door()
+@door(gates=GATES, widths=counts())
 def overlap_ratio(gates: Array, *, widths: Sequence[int]) -> float:
     r"""Return the largest share of a sample's open gates in a layer that another sample shares.
 
@@ -142,7 +140,7 @@ def overlap_ratio(gates: Array, *, widths: Sequence[int]) -> float:
     >>> ib.kernels.overlap_ratio(np.array([[1, 1, 0], [0, 1, 1]]), widths=(3,))
     0.5
     """
-    layers = layers_of("gates", gates, widths, None)
+    layers = layers_of(gates, widths)
     if not layers:
         raise ValueError("`widths` is empty: without a hidden layer no gates overlap")
     largest = 0.0
