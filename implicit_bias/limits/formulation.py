@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from types import ModuleType
-from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypedDict, TypeVar, Unpack
 
 from .._support.doors import door
 from .._support.kinds import arrays
@@ -88,20 +88,10 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         return solve_program(program, **solving)
 
     def _conclude(
-        self,
-        program: MaxMarginProgram,
-        primal: Array,
-        dual: Array,
-        *,
-        tol: float,
-        iterations: int,
-        seconds: float,
-        solver: str,
+        self, program: MaxMarginProgram, primal: Array, dual: Array, how: dict[str, Any]
     ) -> Solution:
         """Certify coefficients (J, D) and multipliers (n,) of a `program`, whoever found them."""
-        return conclude(
-            program, primal, dual, tol=tol, iterations=iterations, seconds=seconds, solver=solver
-        )
+        return conclude(program, primal, dual, **how)
 
     @door(gates=arrays)
     def certify(self, limit: Limit, X: SparseArray, y: Array, gates: Array | None = None) -> LimitT:
@@ -119,10 +109,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
             program,
             as_float64(self.coefficients(limit, program), like=program.y),
             as_float64(limit.dual, like=program.y),
-            tol=limit.tol,
-            iterations=limit.iterations,
-            seconds=limit.seconds,
-            solver=limit.solver,
+            limit._how,
         )
         return self.limit(program, solution, gates)
 

@@ -266,6 +266,11 @@ class Solved(Result):
     iterations: int = field(kw_only=True)
     seconds: float = field(kw_only=True)
 
+    @property
+    def _how(self) -> dict[str, Any]:
+        """How the solve went, for what concludes from its points."""
+        return {f.name: getattr(self, f.name) for f in fields(Solved)}  # type: ignore[arg-type]
+
 
 class MaxMarginResult(Solved):
     """Base of results of max-margin programs: bounds of the optimum, solver and iterations.

@@ -23,6 +23,7 @@ from ..._support.solve import (
     conclude_norm,
     require_real,
     require_scale,
+    require_shape,
     solve_norm,
     solver_of,
     to_numpy,
@@ -135,13 +136,8 @@ class MulticlassLimit(SeparatingLimit):
         >>> limit.norm_of(np.diag([1.0, 2.0, 3.0]))
         3.0
         """
-        require_real("zeta", zeta)
         given = np.asarray(to_numpy(zeta), dtype=np.float64)
-        if given.shape != tuple(self.zeta.shape):
-            raise ValueError(
-                f"`zeta` must have the shape of the limit's, {tuple(self.zeta.shape)}, got "
-                f"{given.shape}"
-            )
+        require_shape("zeta", given, tuple(self.zeta.shape), "that of the limit's")
         return Norm.of(self.norm).value(unit_matrices(given))
 
     @property
@@ -200,10 +196,7 @@ class MulticlassLimit(SeparatingLimit):
             program,
             _host(self.zeta),
             np.asarray(to_numpy(self.dual))[_image(program).wrong],
-            tol=self.tol,
-            iterations=self.iterations,
-            seconds=self.seconds,
-            solver=self.solver,
+            **self._how,
         )
         return _read(program, solution, self.zeta, self.n_contexts)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, Unpack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack
 
 import numpy as np
 
@@ -78,23 +79,14 @@ class NormedFormulation(Formulation[LimitT]):
         return self._read(program, found)
 
     def _conclude(
-        self,
-        program: MaxMarginProgram,
-        primal: Array,
-        dual: Array,
-        *,
-        tol: float,
-        iterations: int,
-        seconds: float,
-        solver: str,
+        self, program: MaxMarginProgram, primal: Array, dual: Array, how: dict[str, Any]
     ) -> Solution:
         """Certify points of a `program` in the formulation's norm."""
-        how = {"tol": tol, "iterations": iterations, "seconds": seconds, "solver": solver}
         if self.is_own:
-            return super()._conclude(program, primal, dual, **how)  # type: ignore[arg-type]
+            return super()._conclude(program, primal, dual, how)
         matrix = self._matrix_program(program)
         B = np.asarray(to_numpy(primal)).reshape(matrix.image.shape)
-        found = conclude_norm(matrix, B, np.asarray(to_numpy(dual)), **how)  # type: ignore[arg-type]
+        found = conclude_norm(matrix, B, np.asarray(to_numpy(dual)), **how)
         return self._read(program, found)
 
     def _matrix_program(self, program: MaxMarginProgram) -> NormProgram:
@@ -113,15 +105,10 @@ class NormedFormulation(Formulation[LimitT]):
         """Solution in the arrays of the program, at the scale of the found one."""
         xp = array_namespace(program.y)
         shape = (int(program.design.Z.shape[1]), int(program.design.X.shape[1]))
-        return Solution(
+        return replace(
+            found,
             primal=xp.reshape(as_float64(found.primal, like=program.y), shape),
             dual=as_float64(found.dual, like=program.y),
-            status=found.status,
-            certificate=found.certificate,
-            tol=found.tol,
-            iterations=found.iterations,
-            seconds=found.seconds,
-            solver=found.solver,
         )
 
     def _stated(

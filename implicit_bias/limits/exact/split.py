@@ -15,6 +15,7 @@ from ..._support.solve import (
     NormName,
     NormProgram,
     Rows,
+    Solution,
     Status,
     damped_newton,
     dense_rows,
@@ -168,20 +169,16 @@ def solve_split(
     inside, others = rows[split.separable], rows[~split.separable]
     E = Rows(others.reshape(-1, *image.shape)) if len(others) else None
     dual = np.zeros(image.n_rows)
+    nothing = Certificate(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, RESOLUTION)
+    found = Solution(np.zeros(shape), dual, Status.SOLVED, nothing, settings.tol, 0, 0.0, solver)
     if len(inside):
         direction = NormProgram(Rows(inside.reshape(-1, *image.shape)), norm, E)
-        found = solve_norm(direction, solver=solver, settings=settings)
-        dual[split.separable], dual[~split.separable] = found.dual, found.equality_dual
-        status, certificate, zeta = found.status, found.certificate, found.primal
-        iterations, seconds = found.iterations, found.seconds
-    else:
-        status, zeta, iterations, seconds = Status.SOLVED, np.zeros(shape), 0, 0.0
-        certificate = Certificate(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, RESOLUTION)
+        found = solved = solve_norm(direction, solver=solver, settings=settings)
+        dual[split.separable], dual[~split.separable] = solved.dual, solved.equality_dual
     finite, error = _finite_part(others, samples[~split.separable])
-    if not split.bound <= RESOLUTION:
-        status = Status.UNDECIDED
-    return SplitLimit(
-        zeta=zeta.reshape(shape),
+    return SplitLimit.read(
+        found,
+        zeta=found.primal.reshape(shape),
         finite=finite.reshape(shape),
         separable=placed(split.separable.astype(float)) > 0,
         dual=placed(dual),
@@ -189,12 +186,7 @@ def solve_split(
         split_bound=split.bound,
         finite_error=error,
         norm=norm.name,
-        status=status,
-        certificate=certificate,
-        tol=settings.tol,
-        solver=solver,
-        iterations=iterations,
-        seconds=seconds,
+        status=found.status if split.bound <= RESOLUTION else Status.UNDECIDED,
     )
 
 
