@@ -16,6 +16,7 @@ from .._support.solve import (
     DenseArray,
     array_namespace,
     as_float64,
+    intake,
     is_torch_array,
     require_columns,
     require_finite,
@@ -264,6 +265,24 @@ class GateColumns:
     def __call__(self, gates: Array) -> Array:
         """Return the gates (n, H) themselves."""
         return gates
+
+
+def checked_columns(
+    name: str, gates: Array, X: Array, n_contexts: int | None = None, *, binary: bool = False
+) -> tuple[Array, int]:
+    """Return the columns (n, J) of gates (n, H), or of contexts where `n_contexts` is given, and H.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no such numbers, or not one row a row of `X`.
+    """
+    gates = intake.real_array(name, gates)
+    n_units = count_units(name, gates, int(X.shape[0]))
+    rule: Columns = GateColumns(n_units, binary)
+    if n_contexts is not None:
+        rule = ContextColumns(n_units, n_contexts)
+    return rule(rule.check(gates, X)), n_units
 
 
 class ContextPredictor(Predictor):

@@ -22,12 +22,11 @@ from .._support.solve import (
     certify,
     require_inputs,
     require_memory,
-    require_real,
     solve,
     to_numpy,
 )
 from .formulation import real_data
-from .predictors import ContextColumns, GateColumns, count_units
+from .predictors import checked_columns, count_units
 from .result import Result
 
 # Multipliers, relative to the largest, that count as those of support vectors: those of others
@@ -219,20 +218,17 @@ def _columns(
     xp = array_namespace(X)
     if gates is None and contexts is None:
         return xp.ones((X.shape[0], 1), dtype=xp.float64, device=X.device), ()
-    name, given = ("gates", gates) if contexts is None else ("contexts", contexts)
-    require_real(name, given)
-    n_units = count_units(name, given, int(X.shape[0]))
     if contexts is None:
-        gated = GateColumns(n_units, binary=False)
-        return gated(gated.check(gates, X)), (n_units,)
+        Z, n_units = checked_columns("gates", gates, X)
+        return Z, (n_units,)
+    n_units = count_units("contexts", contexts, int(X.shape[0]))
     n_contexts = 1 + max(0, int(contexts.max()))
     require_memory(
         n_units * n_contexts * (int(X.shape[0]) + int(X.shape[1])),
         f"gates of {n_units} units x {n_contexts} contexts",
         "number the contexts of each unit from 0 on",
     )
-    one_hot = ContextColumns(n_units, n_contexts)
-    return one_hot(one_hot.check(contexts, X)), (n_units, n_contexts)
+    return checked_columns("contexts", contexts, X, n_contexts)[0], (n_units, n_contexts)
 
 
 def _message(

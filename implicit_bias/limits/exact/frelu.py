@@ -17,14 +17,12 @@ from ..._support.solve import (
     NormName,
     Solution,
     array_namespace,
-    as_float64,
     require_inputs,
-    require_real,
 )
 from ..formulation import Solving, real_data, solve_limit
 from ..limit import UnitsLimit
 from ..literal import constant, max_margin
-from ..predictors import GateColumns, Predictor, count_units
+from ..predictors import GateColumns, Predictor, checked_columns
 from .normed import NormedFormulation
 
 if TYPE_CHECKING:
@@ -96,7 +94,7 @@ class SVMFReLU(NormedFormulation[FReLULimit]):
         """
         X, y = real_data(X, y)
         require_inputs(X)
-        Z = _binary(gates, X)
+        Z, _ = checked_columns("gates", gates, X, binary=True)
         group = array_namespace(X).arange(int(Z.shape[1]), device=X.device)
         return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
@@ -175,10 +173,3 @@ def solve_frelu_svm(
     0.6472
     """
     return solve_limit(SVMFReLU(norm), X, y, gates, **solving)
-
-
-def _binary(gates: Array, X: Array) -> Array:
-    require_real("gates", gates)
-    gates = as_float64(gates, like=X)
-    n_units = count_units("gates", gates, int(X.shape[0]))
-    return GateColumns(n_units, binary=True).check(gates, X)

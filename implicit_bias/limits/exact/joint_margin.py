@@ -24,7 +24,7 @@ from ..._support.solve import (
 )
 from ...data.arrays import Floats
 from ..literal import LiteralProgram, constant, cvxpy_module, labelled
-from ..predictors import ContextColumns, count_units
+from ..predictors import checked_columns
 
 if TYPE_CHECKING:
     import cvxpy
@@ -215,10 +215,7 @@ class JointMargin(LiteralProgram):
             return None if gates is None else class_matrix("gates", gates, len(X), "H")
         if gates is None:
             raise ValueError("`n_contexts` are those of `gates`, which are missing")
-        require_real("gates", gates, "integers")
-        contexts = np.asarray(to_numpy(gates))
-        columns = ContextColumns(count_units("gates", contexts, len(X)), self.n_contexts)
-        return np.asarray(columns(columns.check(contexts, X)))
+        return np.asarray(checked_columns("gates", gates, X, self.n_contexts)[0])
 
 
 def class_matrix(name: str, value: Any, n_rows: int, columns: str) -> Floats:

@@ -18,7 +18,7 @@ from ..._support.solve import (
     to_numpy,
 )
 from ...data.arrays import ONE_LABEL, Floats, checked_weights
-from ..predictors import ContextColumns, count_units
+from ..predictors import checked_columns
 
 
 def fit_problem(
@@ -43,17 +43,11 @@ def fit_problem(
         if n_contexts is not None:
             raise ValueError("`n_contexts` are those of `gates`, which are missing")
         columns, group, shape = np.ones((n, 1)), np.zeros(1, dtype=np.int64), (D,)
-    elif n_contexts is not None:
-        H = count_units("gates", np.asarray(to_numpy(gates)), n)
-        rule = ContextColumns(H, n_contexts)
-        columns = np.asarray(rule(rule.check(np.asarray(to_numpy(gates)), inputs)))
-        group, shape = np.repeat(np.arange(H), n_contexts), (H, n_contexts, D)
     else:
-        require_real("gates", gates)
-        columns = np.array(to_numpy(gates), dtype=np.float64)
-        H = count_units("gates", columns, n)
+        columns, H = checked_columns("gates", gates, inputs, n_contexts)
         require_finite("gates", columns)
-        group, shape = np.arange(H), (H, D)
+        group = np.repeat(np.arange(H), n_contexts or 1)
+        shape = (H, D) if n_contexts is None else (H, n_contexts, D)
     if targets.ndim == 2:
         shape = (*shape[: len(shape) > 1], targets.shape[1], (n_contexts or 1) * D)
     mean_loss = FIT_LOSSES[loss](_shares(sample_weight, n))
