@@ -48,7 +48,7 @@ class Curvature:
 
 def measure_curvature(problem: MarginProblem, point: Point) -> Curvature:
     """Measure the Lagrangian's lowest curvature along directions that keep the active margins."""
-    active = _active_gradients(problem, point)
+    active = ActiveGradients.of(point.gradients(problem))
     hessian = problem.hessian(point.w, point.lam)
     values, directions = ReducedHessian.of(hessian, active).lowest()
     flat = bool((values.abs() <= ZERO_MODE).any())
@@ -63,21 +63,13 @@ def escaped(problem: MarginProblem, point: Point, direction: Tensor) -> Tensor |
     gained is the curvature of the Lagrangian. Finding such weights proves that the point is no
     local optimum, whatever constraints are dependent or have no multiplier.
     """
-    active = _active_gradients(problem, point)
-    index = point.active.nonzero()[:, 0]
+    active = ActiveGradients.of(point.gradients(problem))
     value, size = problem.value(point.w), float(point.w.norm())
     unit = direction / direction.norm()
-    step = _FIRST_STEP * size
-    for _ in range(_HALVINGS):
-        for sign in (1.0, -1.0):
-            moved = point.w + sign * step * unit
-            moved = moved + active.restoring(1 - problem.margins(moved)[index])
+    for halving in range(_HALVINGS):
+        for first in (_FIRST_STEP, -_FIRST_STEP):
+            moved = point.w + first * size / 2**halving * unit
+            moved = moved + active.restoring(1 - problem.margins(moved)[point.index])
             if problem.value(moved) < value * (1 - _LOWER):
                 return problem.rescaled(moved)
-        step /= 2
     return None
-
-
-def _active_gradients(problem: MarginProblem, point: Point) -> ActiveGradients:
-    index = point.active.nonzero()[:, 0]
-    return ActiveGradients.of(problem.gradients(point.w, index))

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ from ..._support.solve import Status, require_tolerance
 from ..predictors import DecisionFunction
 from ..result import Result, how_many, proved, size_of
 from ..stored import NOT_STORED
-
-if TYPE_CHECKING:
-    pass
 
 Array = NDArray[np.float64]
 

@@ -31,6 +31,15 @@ class Point:
     lam: Tensor
     active: Tensor
 
+    @property
+    def index(self) -> Tensor:
+        """(a,) numbers of the active samples."""
+        return self.active.nonzero()[:, 0]
+
+    def gradients(self, problem: MarginProblem) -> Tensor:
+        """(a, P) gradients of the active margins."""
+        return problem.gradients(self.w, self.index)
+
     def residual(self, problem: MarginProblem) -> float:
         """Return the KKT residual: the larger error of stationarity and of active margins."""
         return _conditions(problem, self).residual
@@ -103,21 +112,19 @@ def _step(problem: MarginProblem, point: Point, now: _Conditions) -> Point | Non
     dw = restore - ReducedHessian.of(hessian, active).solve(inside)
     dlam = torch.zeros_like(point.lam)
     dlam[point.active] = active.multipliers(now.stationarity + hessian @ dw)
-    step = 1.0
-    for _ in range(_HALVINGS):
+    for halving in range(_HALVINGS):
+        step = 0.5**halving
         moved = replace(point, w=point.w + step * dw, lam=point.lam + step * dlam)
         if _conditions(problem, moved).merit < now.merit:
             return moved
-        step /= 2
     return None
 
 
 def _conditions(problem: MarginProblem, point: Point) -> _Conditions:
-    index = point.active.nonzero()[:, 0]
-    rows = problem.gradients(point.w, index)
+    rows = point.gradients(problem)
     return _Conditions(
-        stationarity=point.w - rows.T @ point.lam[index],
-        excess=problem.margins(point.w)[index] - 1,
+        stationarity=point.w - rows.T @ point.lam[point.index],
+        excess=problem.margins(point.w)[point.index] - 1,
         rows=rows,
         size=float(point.w.norm()),
     )
@@ -125,10 +132,8 @@ def _conditions(problem: MarginProblem, point: Point) -> _Conditions:
 
 def _refit(problem: MarginProblem, point: Point) -> Point:
     # Multipliers of the active samples alone, by least squares.
-    index = point.active.nonzero()[:, 0]
-    rows = problem.gradients(point.w, index)
     lam = torch.zeros_like(point.lam)
-    lam[index] = ActiveGradients.of(rows).multipliers(point.w)
+    lam[point.index] = ActiveGradients.of(point.gradients(problem)).multipliers(point.w)
     return replace(point, lam=lam)
 
 
@@ -145,13 +150,12 @@ def _nonnegative(problem: MarginProblem, point: Point, tol: float) -> Point:
     # Of dependent gradients the shortest multipliers may be negative where others are not.
     if not bool((point.lam < 0).any()):
         return point
-    index = point.active.nonzero()[:, 0]
-    rows = problem.gradients(point.w, index)
+    rows = point.gradients(problem)
     if not ActiveGradients.of(rows).dependent:
         return point
     fit, distance = nnls(rows.T.numpy(), point.w.numpy())
     if not (math.isfinite(distance) and distance <= tol * float(point.w.norm())):
         return point
     lam = torch.zeros_like(point.lam)
-    lam[index] = torch.from_numpy(fit)
+    lam[point.index] = torch.from_numpy(fit)
     return replace(point, lam=lam, active=lam > 0)

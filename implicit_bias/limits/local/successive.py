@@ -98,11 +98,10 @@ def _linearised(
 
 def _search(problem: MarginProblem, w: Tensor, u: Tensor) -> Tensor | None:
     # The first of halved steps towards u that lowers the value.
-    value, step = problem.value(w), 1.0
-    for _ in range(_HALVINGS):
-        moved = w + step * (u - w)
+    value = problem.value(w)
+    for halving in range(_HALVINGS):
+        moved = w + 0.5**halving * (u - w)
         reached = problem.value(moved)
         if math.isfinite(reached) and reached < value:
             return problem.rescaled(moved)
-        step /= 2
     return None

@@ -29,7 +29,7 @@ def symmetry_tangents(problem: MarginProblem, point: Point) -> Tensor:
     layer and for units with the same gates; it is tried on random weights, plane by plane.
     """
     w = point.w
-    some = replace(problem, data=problem.data.take(point.active.nonzero()[:, 0]))
+    some = replace(problem, data=problem.data.take(point.index))
     generator = torch.Generator().manual_seed(0)
     weights = torch.randn(len(w), generator=generator, dtype=w.dtype)
     tangents = [w.new_zeros(0, len(w))]
