@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._support.doors import door
-from ..._support.solve import Array, require_real, require_shape, to_numpy
+from ..._support.kinds import floats
+from ..._support.solve import Array, require_shape
 from ...data.arrays import Floats, checked_data
 from .paths import Gates, Layers, PathColumns, distinct_paths, gate_layers
 
@@ -17,7 +18,7 @@ _ENTRIES = 2**25
 _UNIT = 2.0**-53
 
 
-@door()
+@door(lam=floats())
 def path_lower_bound(
     lam: Array,
     X: Array,
@@ -71,22 +72,16 @@ def path_lower_bound(
     (1.0, 1.0)
     """
     X, y = checked_data(X, y)
-    lam = _multipliers(lam, len(X))
+    if not (np.all(lam >= 0) and np.any(lam > 0)):
+        raise ValueError(
+            "`lam` must be finite, non-negative and not all zero: clip multipliers at zero"
+        )
+    require_shape("lam", lam, (len(X),), "one multiplier a sample")
+    lam = lam / lam.max()
     layers = gate_layers(gates, len(X), widths=widths, contexts=contexts)
     largest = largest_path_norm(lam * y, X, layers)
     total = float(lam.sum()) * (1 - (len(lam) + 2) * _UNIT)
     return total / largest * (1 - 4 * _UNIT) if largest > 0 else math.inf
-
-
-def _multipliers(lam: Array, n_samples: int) -> Floats:
-    require_real("lam", lam)
-    values = np.asarray(to_numpy(lam), dtype=float)
-    require_shape("lam", values, (n_samples,), "one multiplier a sample")
-    if not (np.all(np.isfinite(values)) and np.all(values >= 0) and np.any(values > 0)):
-        raise ValueError(
-            "`lam` must be finite, non-negative and not all zero: clip multipliers at zero"
-        )
-    return np.asarray(values / values.max())
 
 
 def largest_path_norm(weights: Floats, X: Floats, layers: Layers) -> float:

@@ -38,15 +38,19 @@ def norm_name(norm: Any, problem: FitProgram, gated: bool) -> str:
     return found.name
 
 
+def require_one_form(penalty: float | None, radius: float | None) -> None:
+    """Refuse a penalty beside a radius, and one that is not positive."""
+    if penalty is not None and radius is not None:
+        raise ValueError("`penalty` and `radius` are two forms of one regulariser: give one")
+    for name, value in (("penalty", penalty), ("radius", radius)):
+        if value is not None:
+            require_positive(name, value)
+
+
 def checked_regulariser(
     norm: str, penalty: float | None, radius: float | None, loss: str
 ) -> Regulariser:
-    if penalty is not None and radius is not None:
-        raise ValueError("`penalty` and `radius` are two forms of one regulariser: give one")
-    if penalty is not None:
-        require_positive("penalty", penalty)
-    if radius is not None:
-        require_positive("radius", radius)
+    require_one_form(penalty, radius)
     if norm == "ridge" and penalty is None:
         raise ValueError('`norm` "ridge" is half a squared norm: it needs `penalty`')
     if penalty is None and radius is None:

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..._support.doors import door, result
-from ..._support.kinds import count
+from ..._support.kinds import count, floats
 from ..._support.solve import (
-    Array,
     ArrayLike,
     Potential,
     Status,
@@ -20,19 +19,23 @@ from ..._support.solve import (
     least_potential,
     least_potential_of_margins,
     potential_of,
-    require_columns,
-    require_finite,
     require_labels,
     require_positive,
-    require_real,
     require_scale,
-    require_shape,
-    to_numpy,
 )
 from ...data.arrays import Floats
 from ...quantities.definition import Quantity
 from ..predictors import LinearPredictor
 from ..result import ReadOnlyResult, proved, size_of
+
+_SIDE = "m: one weight a column of features"
+DATA = {
+    "features": floats("n m", require_scale),
+    "y": floats("n: one target per row of features"),
+}
+"""What doors check of features and targets."""
+START = {"u0": floats(_SIDE, require_scale), "v0": floats(_SIDE, require_scale)}
+"""The same of the weights at the start."""
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -180,7 +183,10 @@ class DiagonalLimit(ReadOnlyResult):
     def _potential(self) -> Potential:
         return potential_of(self.u0, self.v0, self.depth)
 
-    @door()
+    @door(
+        features=floats("n .n_features: those of the limit"),
+        zeta=floats(".n_features: one coefficient a feature"),
+    )
     def off_span(self, features: ArrayLike, zeta: ArrayLike) -> float:
         """Return the share of a network's ``grad phi`` outside the row space of the features.
 
@@ -210,10 +216,7 @@ class DiagonalLimit(ReadOnlyResult):
         >>> limit.off_span(features, limit.zeta) < 1e-12, limit.off_span(features, [1.0, -1.0]) > .1
         (True, True)
         """
-        Phi, b = _floats("features", features), _floats("zeta", zeta)
-        _check_matrix(Phi)
-        require_columns("features", Phi, len(self.zeta), "those of the limit")
-        require_shape("zeta", b, self.zeta.shape, "one coefficient a feature")
+        Phi, b = np.asarray(features), np.asarray(zeta)
         z = self._potential.inverse(b, np.zeros_like(b))
         if not np.all(np.isfinite(z)):
             return math.nan
@@ -222,7 +225,10 @@ class DiagonalLimit(ReadOnlyResult):
         size = float(np.linalg.norm(z))
         return float(np.linalg.norm(z - kept.T @ (kept @ z))) / size if size > 0 else 0.0
 
-    @door()
+    @door(
+        features=floats("n .n_features: those of the limit", require_scale),
+        y=floats(".n_samples: the samples of the limit"),
+    )
     def certify(self, features: ArrayLike, y: ArrayLike) -> Self:
         """Prove coefficients and multipliers anew on the data, whoever found or stored them.
 
@@ -248,9 +254,7 @@ class DiagonalLimit(ReadOnlyResult):
         >>> limit.certify(features, y).status.name, limit.certify(features, 2 * y).status.name
         ('SOLVED', 'INACCURATE')
         """
-        Phi, targets = checked_data(features, y, self.margin)
-        require_columns("features", Phi, len(self.zeta), "those of the limit")
-        require_shape("y", targets, self.dual.shape, "the samples of the limit")
+        Phi, targets = np.asarray(features), checked_targets(y, self.margin)
         found = vars(self) | _proved(
             self._potential, Phi, targets, self.zeta, self.dual, self.margin, self.proof, self.tol
         )
@@ -271,7 +275,7 @@ class DiagonalLimit(ReadOnlyResult):
         return "interpolation" if self.margin is None else f"margins of {self.margin:.6g}"
 
 
-@door(depth=count(2), max_iterations=count(1))
+@door(**DATA, **START, depth=count(2), max_iterations=count(1))
 def solve_diagonal(
     features: ArrayLike,
     y: ArrayLike,
@@ -349,8 +353,8 @@ def solve_diagonal(
     [1.6, 0.8]
     """
     begun = time.perf_counter()
-    Phi, targets = checked_data(features, y, margin)
-    first, second = checked_start(u0, v0, Phi.shape[1], depth)
+    Phi, targets = np.asarray(features), checked_targets(y, margin)
+    first, second = checked_start(u0, v0, depth)
     potential = potential_of(first, second, depth)
     cut = max(Phi.shape) * EPS if rcond is None else rcond
     proof = None
@@ -458,43 +462,24 @@ def _proves(potential: Potential, Phi: Floats, y: Floats, margin: float | None, 
     return bool(wrong.max() <= 1e-10 * sizes and gain > 1e-8 * np.abs(y) @ np.abs(nu))
 
 
-def checked_data(features: Any, y: Any, margin: float | None) -> tuple[Floats, Floats]:
-    """Check features and targets, or labels of margins, and return them in float64."""
-    Phi, targets = _floats("features", features), _floats("y", y)
-    _check_matrix(Phi)
-    require_shape("y", targets, (len(Phi),), "one target per row of features")
-    require_scale("features", Phi)
+def checked_targets(y: ArrayLike, margin: float | None) -> Floats:
+    """Return targets (n,), labels where a margin is asked for, as floats that fit."""
+    targets = np.asarray(y, dtype=np.float64)
     if margin is None:
         require_scale("y", targets)
     else:
         require_positive("margin", margin)
         require_labels(targets)
-    return Phi, targets
+    return targets
 
 
-def _check_matrix(Phi: Floats) -> None:
-    if Phi.ndim != 2 or 0 in Phi.shape:
-        raise ValueError(f"`features` must have shape (n, m) with n, m >= 1, got {Phi.shape}")
-
-
-def checked_start(u0: Any, v0: Any, n_features: int, depth: int) -> tuple[Floats, Floats]:
-    """Check the weights of a start, zeros or copies where `v0` is None, and return them."""
-    first = _floats("u0", u0)
-    require_shape("u0", first, (n_features,), "one weight a column of features")
-    require_scale("u0", first)
+def checked_start(u0: ArrayLike, v0: ArrayLike | None, depth: int) -> tuple[Floats, Floats]:
+    """Return copies of both weights of the start; where `v0` is None as `solve_diagonal` says."""
+    first = np.array(u0, dtype=np.float64)
     second = np.zeros_like(first) if depth == 2 else first.copy()
     if v0 is not None:
-        second = _floats("v0", v0)
-        require_shape("v0", second, (n_features,), "one weight a column of features")
-        require_scale("v0", second)
+        second = np.array(v0, dtype=np.float64)
     for name, weights in (("u0", first), ("v0", second)):
         if depth > 2 and not np.all(weights > 0):
             raise ValueError(f"`{name}` must be positive at a depth of {depth}: u^L - v^L")
     return first, second
-
-
-def _floats(name: str, value: Array) -> Floats:
-    require_real(name, value)
-    array = np.array(to_numpy(value), dtype=np.float64)
-    require_finite(name, array)
-    return array

@@ -9,9 +9,10 @@ import numpy as np
 
 from ..._support.doors import door, parameters
 from ..._support.kinds import anything, count, one_of, or_none
-from ..._support.solve import FIT_LOSSES, ArrayLike, FitProgram, require_positive
+from ..._support.solve import FIT_LOSSES, ArrayLike, FitProgram
 from ..literal import LiteralProgram, constant, cvxpy_module, labelled
-from .diagonal import checked_data, checked_start
+from .arguments import require_one_form
+from .diagonal import DATA, START, checked_start, checked_targets
 from .problem import fit_problem
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class LeastPotential(LiteralProgram):
 
     name: ClassVar[str] = "least potential"
 
-    @door()
+    @door(**DATA, **START)
     def literal(
         self,
         features: ArrayLike,
@@ -75,8 +76,8 @@ class LeastPotential(LiteralProgram):
             If an array is malformed, or u0 and v0 are equal up to sign anywhere: a coefficient of
             one sign has no potential of this form.
         """
-        Phi, targets = checked_data(features, y, margin)
-        u, v = checked_start(u0, v0, Phi.shape[1], 2)
+        Phi, targets = np.asarray(features), checked_targets(y, margin)
+        u, v = checked_start(u0, v0, 2)
         sizes = (u + v) ** 2 / 4, (u - v) ** 2 / 4
         if not np.all(np.minimum(*sizes) > 0):
             raise ValueError("`u0` and `v0` must differ in size everywhere, for two signs")
@@ -139,11 +140,7 @@ class WeightDecay(LiteralProgram):
     n_contexts: int | None = None
 
     def __post_init__(self) -> None:
-        if self.penalty is not None and self.radius is not None:
-            raise ValueError("`penalty` and `radius` are two forms of one regulariser: give one")
-        for name, value in (("penalty", self.penalty), ("radius", self.radius)):
-            if value is not None:
-                require_positive(name, value)
+        require_one_form(self.penalty, self.radius)
         if self.penalty is None and self.radius is None and self.loss != "squared":
             raise ValueError(f"`loss` {self.loss!r} has no interpolant: give `penalty` or `radius`")
 

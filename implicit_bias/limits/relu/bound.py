@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._support.doors import door
-from ..._support.kinds import count
-from ..._support.solve import require_fraction, require_real, require_shape, to_numpy
+from ..._support.kinds import count, floats
+from ..._support.solve import require_fraction, require_shape
 from ...data.arrays import Floats
 from .arrangement import arrangement_directions
 from .branching import Largest, largest_of_side
@@ -25,7 +25,7 @@ class TooManyPatterns(ValueError):
     """Raised where a bound would have to look at more gate patterns than are allowed."""
 
 
-@door(max_patterns=count())
+@door(multipliers=floats(), max_patterns=count())
 def relu_lower_bound(
     multipliers: ArrayLike,
     X: ArrayLike,
@@ -82,10 +82,9 @@ def relu_lower_bound(
     """
     require_fraction("slope", slope)
     problem = ReLUProblem.checked(X, y, slope)
-    require_real("multipliers", multipliers)
-    lam = np.asarray(to_numpy(multipliers), dtype=np.float64)
+    lam = np.asarray(multipliers)
     require_shape("multipliers", lam, problem.y.shape, "one multiplier a sample")
-    if not (np.all(np.isfinite(lam)) and np.all(lam >= 0) and np.any(lam > 0)):
+    if not (np.all(lam >= 0) and np.any(lam > 0)):
         raise ValueError("`multipliers` must be finite, non-negative and not all zero")
     lam = lam / lam.max()
     total = float(lam.sum()) * (1 - (len(lam) + 2) * _UNIT)
