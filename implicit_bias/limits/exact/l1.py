@@ -16,6 +16,7 @@ from ..._support.solve import (
     Solution,
     array_namespace,
     as_float64,
+    require_columns,
     require_finite,
     require_real,
 )
@@ -44,12 +45,7 @@ class L1Predictor(DecisionFunction):
         """
         require_real("features", features)
         Phi = as_float64(features, like=self.zeta)
-        width = int(self.zeta.shape[0])
-        if Phi.ndim != 2 or Phi.shape[1] != width:
-            raise ValueError(
-                f"`features` must have shape (n, {width}), got {tuple(Phi.shape)}: one column "
-                "a coefficient"
-            )
+        require_columns("features", Phi, int(self.zeta.shape[0]), "one column a coefficient")
         scores: DenseArray = Phi @ self.zeta
         return scores
 

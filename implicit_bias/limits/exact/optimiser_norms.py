@@ -82,27 +82,26 @@ class InducedNorm:
 
 
 _LAYER = "the weights are the coefficients"
-_VECTOR = "the weights are a vector: its polar factor has its direction"
 _BALL = "|a_h| <= 1 keeps diag(a) W in the ball of W's norm, and a = 1 reaches all of it"
 _UPPER = "a spectral matrix among the layers makes an l2 ball of what the others leave"
+
+
+def _of_one_layer(polar: str) -> Mapping[LayerNorms, InducedNorm]:
+    """Return the norms of one layer, and the proof where it goes by its polar factor."""
+    norms: tuple[WeightNorm, ...] = ("l2", "linf", "l1")
+    spectral = InducedNorm("spectral", True, polar)
+    return {
+        **{(norm, norm): InducedNorm(norm, True, _LAYER) for norm in norms},
+        ("spectral", "spectral"): spectral,
+        ("spectral", "linf"): spectral,
+    }
+
 
 # By the form of the network, and the norms of every layer but the last and of the last.
 INDUCED: Mapping[Form, Mapping[LayerNorms, InducedNorm]] = MappingProxyType(
     {
-        "one layer": {
-            ("l2", "l2"): InducedNorm("l2", True, _LAYER),
-            ("linf", "linf"): InducedNorm("linf", True, _LAYER),
-            ("l1", "l1"): InducedNorm("l1", True, _LAYER),
-            ("spectral", "spectral"): InducedNorm("spectral", True, _VECTOR),
-            ("spectral", "linf"): InducedNorm("spectral", True, _VECTOR),
-        },
-        "columns": {
-            ("l2", "l2"): InducedNorm("l2", True, _LAYER),
-            ("linf", "linf"): InducedNorm("linf", True, _LAYER),
-            ("l1", "l1"): InducedNorm("l1", True, _LAYER),
-            ("spectral", "spectral"): InducedNorm("spectral", True, _LAYER),
-            ("spectral", "linf"): InducedNorm("spectral", True, _LAYER),
-        },
+        "one layer": _of_one_layer("the weights are a vector: its polar factor has its direction"),
+        "columns": _of_one_layer(_LAYER),
         "linear layers": {
             ("l2", "l2"): InducedNorm("l2", True, "||W_L ... W_1|| is at most their product"),
             ("linf", "linf"): InducedNorm("linf", True, "all rows of W_1 alike reach the ball"),

@@ -130,8 +130,7 @@ def _divided(gates: Gates, widths: Sequence[int] | None) -> list[Array]:
             f"`widths` must be positive and sum up to the {whole.shape[1]} columns of `gates`, "
             f"got {tuple(widths)}"
         )
-    ends = np.cumsum([int(width) for width in widths])
-    return [whole[:, end - int(width) : end] for end, width in zip(ends, widths, strict=True)]
+    return np.split(whole, np.cumsum(widths)[:-1], axis=1)
 
 
 def _checked(layer: Array, number: int, n_samples: int, contexts: bool) -> NDArray[Any]:

@@ -54,11 +54,7 @@ def _on_circle(normals: Floats, X: Floats, weights: Floats, slope: float, index:
     angles = np.unique(np.mod(np.concatenate([turned, turned + np.pi]), 2 * np.pi))
     if not len(angles):
         angles = np.zeros(1)
-    middles = (
-        angles
-        + np.roll(angles, -1)
-        + np.where(np.arange(len(angles)) == len(angles) - 1, 2 * np.pi, 0)
-    ) / 2
+    middles = (angles + np.append(angles[1:], angles[0] + 2 * np.pi)) / 2
     vertices, points = _points(angles, basis), _points(middles, basis)
     products = points @ normals.T
     on = ~crossing
