@@ -204,14 +204,14 @@ def delta(
     """
     if not len(widths):
         raise ValueError("`widths` is empty: without a hidden layer there are no gates")
-    samples = gates, jacobian
-    first, second = (
-        _with_slopes(*arrays, widths)
-        for arrays in (samples, others(samples, gates2=gates2, jacobian2=jacobian2))
-    )
-    return np.array(
-        [_delta_of_one([(a[s], slope[s]) for a, slope in first], second) for s in range(len(gates))]
-    )
+    other, slopes = others((gates, jacobian), gates2=gates2, jacobian2=jacobian2)
+    first = _with_slopes(gates, jacobian, widths)
+    second = _with_slopes(other, slopes, widths)
+    found = np.empty((len(gates), len(other)))
+    for s in range(len(gates)):
+        one = [(layer[s], slope[s]) for layer, slope in first]
+        found[s] = _delta_of_one(one, second)
+    return found
 
 
 def _delta_of_one(one: list[tuple[Floats, Floats]], others: list[tuple[Floats, Floats]]) -> Floats:
