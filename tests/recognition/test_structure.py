@@ -114,15 +114,6 @@ def test_features_of_units_are_those_of_the_gates() -> None:
     torch.testing.assert_close(zeta, both.detach().flatten(1))
 
 
-def test_weights_with_given_coefficients_have_them() -> None:
-    found = recognised(FReLU(D, 9, upper_widths=(3,)), gates=GATES)
-    zeta = drawn(9, D, seed=7).detach()
-    weights = found.units.with_zeta(zeta, found.subject.weights)
-    torch.testing.assert_close(found.units.zeta(weights), zeta)
-    expected = torch.einsum("nh,hd,nd->n", *map(torch.tensor, (GATES,)), zeta, torch.tensor(X))
-    torch.testing.assert_close(found.subject.scores(weights), expected)
-
-
 def test_gates_of_layers_are_recovered_from_scores_alone() -> None:
     closed = GATES.copy()
     closed[:3, :5] = 0  # samples that no path reaches

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .homogeneity import DRAWS, SAME, SAMPLES, Homogeneity
-from .subject import Subject, Weights, misfit
+from .homogeneity import Homogeneity
+from .subject import SAME, SAMPLES, Subject, Weights, misfit
 
 # Lines through weight space reach so many times the size of the weights: what saturates, or is
 # nearly linear near 0, is not a polynomial over all of them. Chebyshev coefficients on each tell a
@@ -78,7 +78,7 @@ def measure_dependence(subject: Subject, homogeneity: Homogeneity) -> Dependence
         From lines in random directions at random weights: measured, not proved.
     """
     few = subject.few(SAMPLES)
-    points = [*(few.drawn(seed) for seed in range(DRAWS)), few.weights]
+    points = few.points()
     names = tuple(few.weights)
     degrees = {name: _polynomial(few, points, (name,)) for name in names}
     moved = [name for name in names if degrees[name] is None]

@@ -12,15 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .subject import Subject, Weights, misfit
+from .subject import SAME, SAMPLES, Subject, Weights, misfit
 
 # Factors of the weights: none is a power of another, so that a function that repeats itself in the
 # logarithm of the scale is found out, and they reach far enough to meet what saturates.
 FACTORS = (1e-3, 0.37, 0.9, 1.7, 2.0, 11.0, 1e3)
-# Relative difference of scores that counts as rounding.
-SAME = 1e-7
-# Random weights beside those that were given, and samples that are tried.
-DRAWS, SAMPLES = 3, 64
 # Largest degree, whose powers are numbers still.
 _HIGHEST = 50
 # Degrees of terms that are looked for, and sets of parameters that are tried.
@@ -114,8 +110,7 @@ def measure_homogeneity(subject: Subject) -> Homogeneity:
         there for polynomials and piecewise polynomials holds everywhere with probability one.
     """
     few = subject.few(SAMPLES)
-    # The given weights last: a parameter that is 0 says nothing about its degree.
-    points = [*(few.drawn(seed) for seed in range(DRAWS)), few.weights]
+    points = few.points()
     names = tuple(few.weights)
     found = _scaled(few, points, names)
     if found.degree is not None:

@@ -9,48 +9,31 @@ from itertools import islice, pairwise
 import torch
 from torch import Tensor
 
-from .homogeneity import DRAWS, SAME, SAMPLES
-from .relu import MOST, Seen, assignments, find_relu, stated_slope
-from .subject import Subject, Weights, misfit
-from .units import Chain
+from .relu import MOST, ReLUForm, assignments, find_relu
+from .subject import SAME, SAMPLES, Subject, Weights
 
 # Gates that are recovered are rounded to a whole number from so near.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class LayeredForm:
-    r"""Scores of a layered network.
+class LayeredForm(ReLUForm):
+    r"""Scores of a layered network, whose first layer alone may have a bias.
 
     .. math:: f(x) = W_L\, G_{L-1}(x)\, W_{L-1} \cdots G_1(x)\, W_1 x
 
     Attributes
     ----------
-    chain : Chain
-        W_1, ..., W_L.
-    bias : str
-        Parameter that is the last column of W_1, of a constant input; empty without one.
-    widths : tuple of int
-        Hidden units, first layer first.
     relu : bool
         True where a gate is open as its unit is positive; False where gates are fixed.
-    slope : float
-        Of ReLUs where they are closed, in [0, 1): leaky ones if not 0.
-    error : float
-        Largest relative misfit of this form at random weights, on the samples.
     """
 
-    chain: Chain
-    bias: str
-    widths: tuple[int, ...]
-    relu: bool
-    slope: float = 0.0
-    error: float = 0.0
+    relu: bool = True
 
     @property
-    def n_layers(self) -> int:
-        """Number of layers of weights: the degree of the scores."""
-        return len(self.chain.names)
+    def bias(self) -> str:
+        """Parameter that is the last column of W_1, of a constant input; empty without one."""
+        return self.biases[0]
 
     def inputs(self, subject: Subject) -> Tensor:
         """Return the inputs (n, D), with a constant column where there is a bias."""
@@ -92,9 +75,9 @@ def find_layers(subject: Subject) -> LayeredForm | None:
     LayeredForm or None
     """
     few = subject.few(SAMPLES)
-    every = assignments(Seen(few.scores, few.inputs, few.weights))
-    for one in islice((one for one in every if not any(one.biases[1:])), MOST):
-        form = LayeredForm(one.chain, one.biases[0], one.widths, relu=False)
+    every = (one for one in assignments(few) if not any(one.biases[1:]))
+    for one in islice(every, MOST):
+        form = LayeredForm(**vars(one), relu=False)
         error = _fixed_error(few, form)
         if error <= SAME:
             return replace(form, error=error)
@@ -112,18 +95,8 @@ def find_relu_layers(subject: Subject) -> LayeredForm | None:
     -------
     LayeredForm or None
     """
-    few = subject.few(SAMPLES)
-    seen = Seen(few.scores, few.inputs, few.weights)
-    found = find_relu(seen, stated_slope(subject.network))
-    if found is None or any(found.biases[1:]):
-        return None
-    return LayeredForm(
-        found.chain, found.biases[0], found.widths, relu=True, slope=found.slope, error=found.error
-    )
-
-
-def _points(subject: Subject) -> list[Weights]:
-    return [*(subject.drawn(seed) for seed in range(DRAWS)), subject.weights]
+    found = find_relu(subject.few(SAMPLES))
+    return None if found is None or any(found.biases[1:]) else LayeredForm(**vars(found))
 
 
 def _alike(form: LayeredForm, X: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -139,12 +112,8 @@ def _alike(form: LayeredForm, X: Tensor) -> tuple[Tensor, list[Tensor]]:
 
 
 def _fixed_error(subject: Subject, form: LayeredForm) -> float:
-    gates = _recovered(subject, form)
-    errors = [
-        misfit(_forward(form.matrices(w), form.inputs(subject), gates), subject.scores(w))
-        for w in _points(subject)
-    ]
-    return float(torch.tensor(errors).max())
+    gates, X = _recovered(subject, form), form.inputs(subject)
+    return subject.error(lambda w: _forward(form.matrices(w), X, gates))
 
 
 def _forward(matrices: Sequence[Tensor], X: Tensor, gates: Sequence[Tensor]) -> Tensor:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain as joined
 from itertools import islice, pairwise, product
 from math import prod
@@ -13,19 +14,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.func import functional_call
 from torch.nn.functional import leaky_relu
 
-from ..adapted import plain, uncompiled, with_gates
-from .homogeneity import DRAWS, SAME, SAMPLES
-from .subject import FLOOR, Weights, drawn, misfit
+from ..adapted import plain, with_gates
+from ..placed_data import GatedData
+from .subject import SAME, SAMPLES, Subject, Weights, copied
 from .units import Chain, chains
 
 # Assignments of parameters to layers that are tried, and chains that are looked at for them.
 MOST, _LOOKED_AT = 64, 4096
-# Scores in float32 against those in float64, relative to the largest: many sums of rounding errors
-# of 6e-8, and far below what another architecture differs by.
-_SAME_IN_SINGLE = 1e-4
 
 
 class NotReLU(TypeError, ValueError):
@@ -81,20 +78,16 @@ def read_relu(network: Any) -> ReLULayers:
     """
     if not isinstance(network, torch.nn.Module):
         raise NotReLU(_refusal(network, ""))
-    module = with_gates(uncompiled(network))
-    parameters = dict(module.named_parameters())
-    weights = {name: p.detach().double().cpu() for name, p in parameters.items()}
-    if not all(bool(torch.isfinite(p).all()) for p in weights.values()):
+    if not all(bool(torch.isfinite(p).all()) for p in network.parameters()):
         raise ValueError(
             "`network` has weights that are NaN or infinite: its training has diverged, take an "
             "earlier checkpoint"
         )
-    slope = stated_slope(module)
-    for seen in _seen(module, parameters, weights):
-        form = find_relu(seen, slope)
+    for subject in _subjects(network):
+        form = find_relu(subject)
         if form is not None:
-            return form.layers(weights)
-    shapes = [tuple(p.shape) for p in weights.values()]
+            return form.layers(subject.weights)
+    shapes = [tuple(p.shape) for p in network.parameters()]
     raise NotReLU(_refusal(network, f" on its parameters (shapes {shapes})"))
 
 
@@ -107,53 +100,21 @@ def _refusal(network: Any, shapes: str) -> str:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """Scores of a module at any weights, on fixed inputs.
-
-    Attributes
-    ----------
-    scores : callable
-        From weights by name to scores, one a sample or K of them, in float64.
-    inputs : (n, D) tensor
-    weights : mapping of name to tensor
-        The given ones, in float64.
-    same, floor : float
-        Misfit up to which scores are the same, and as `misfit` takes it.
-    """
-
-    scores: Callable[[Weights], Tensor]
-    inputs: Tensor
-    weights: Weights
-    same: float = SAME
-    floor: float = FLOOR
-
-
-def _seen(
-    module: torch.nn.Module, parameters: Mapping[str, Tensor], weights: Weights
-) -> Iterator[Seen]:
-    """Yield what a module gives to random inputs, of every number of them that it takes."""
-    matrices = [p for p in weights.values() if p.ndim == 2]
+def _subjects(network: torch.nn.Module) -> Iterator[Subject]:
+    """Yield a copy of a module on random inputs, of every number of them that it takes."""
+    module = with_gates(copied(network)).requires_grad_()
+    matrices = [p for p in module.parameters() if p.ndim == 2]
     sizes = (*(p.shape[1] for p in matrices), *(p.shape[0] for p in matrices))
-    single = any(p.dtype != torch.float64 for p in parameters.values())
     for n_inputs in dict.fromkeys(sizes):
         rng = torch.Generator().manual_seed(0)
         X = torch.randn((SAMPLES, n_inputs), generator=rng, dtype=torch.float64)
-        given = X.to(next(iter(parameters.values())))
-
-        def scores(w: Weights, given: Tensor = given) -> Tensor:
-            own = {name: value.to(parameters[name]) for name, value in w.items()}
-            with torch.no_grad():
-                found: Tensor = functional_call(module, own, (given, None))
-            return found.double().cpu()
-
+        subject = Subject(module, GatedData(X, X.new_ones(SAMPLES), None))
         try:
-            count = scores(weights).numel()
+            count = subject.scores({}).numel()
         except Exception:  # whatever a module of the user's own raises: it takes other inputs
             continue
         if count and count % SAMPLES == 0:
-            same, floor = (_SAME_IN_SINGLE, 1.0) if single else (SAME, FLOOR)
-            yield Seen(scores, X, weights, same, floor)
+            yield subject
 
 
 @dataclass(frozen=True)
@@ -180,11 +141,16 @@ class ReLUForm:
     slope: float = 0.0
     error: float = 0.0
 
+    @property
+    def n_layers(self) -> int:
+        """Number of layers of weights: the degree of the scores."""
+        return len(self.chain.names)
+
     def layers(self, w: Weights) -> ReLULayers:
         """Return the layers at weights w."""
         return ReLULayers(
-            tuple(matrix.clone().numpy() for matrix in self.chain.matrices(w)),
-            tuple(w[name].flatten().clone().numpy() if name else None for name in self.biases),
+            tuple(matrix.numpy() for matrix in self.chain.matrices(w)),
+            tuple(w[name].flatten().numpy() if name else None for name in self.biases),
             self.slope,
         )
 
@@ -202,25 +168,22 @@ def _affine(X: Tensor, matrix: Tensor, w: Weights, bias: str) -> Tensor:
     return moved + w[bias].flatten() if bias else moved
 
 
-def find_relu(seen: Seen, stated: float = 0.0) -> ReLUForm | None:
+def find_relu(subject: Subject) -> ReLUForm | None:
     """Look for a ReLU network among scores; None where they have no such form.
+
+    Its slope is the stated one, or else what is measured.
 
     Parameters
     ----------
-    seen : Seen
-    stated : float
-        A slope that is tried before the one that is measured.
+    subject : Subject
+        Of one score a sample or several.
     """
-    points = (*(drawn(seen.weights, seed) for seed in range(DRAWS)), seen.weights)
-    for form in islice(assignments(seen), MOST):
-        for slope in dict.fromkeys((stated, _measured_slope(seen, form))):
+    stated = stated_slope(subject.network)
+    for form in islice(assignments(subject), MOST):
+        for slope in dict.fromkeys((stated, _measured_slope(subject, form))):
             found = replace(form, slope=slope)
-            errors = [
-                misfit(found.scores(w, seen.inputs).flatten(), seen.scores(w).flatten(), seen.floor)
-                for w in points
-            ]
-            error = float(torch.tensor(errors).max())  # NaN stays NaN
-            if error <= seen.same:
+            error = subject.error(partial(found.scores, X=subject.inputs))
+            if error <= SAME:
                 return replace(found, error=error)
     return None
 
@@ -241,20 +204,20 @@ def stated_slope(network: torch.nn.Module) -> float:
     return float(one) if isinstance(one, int | float) and 0 <= one < 1 else 0.0
 
 
-def _measured_slope(seen: Seen, form: ReLUForm) -> float:
+def _measured_slope(subject: Subject, form: ReLUForm) -> float:
     """Return the slope that closed units would have; 0 where the form cannot be right.
 
     With equal rows below, positive weights above and no biases all units are open on one side and
     closed on the other, where a score has the slope once a hidden layer.
     """
     rng = torch.Generator().manual_seed(0)
-    row = torch.randn(seen.inputs.shape[1], generator=rng, dtype=torch.float64)
-    first, *others = form.chain.matrices(seen.weights)
+    row = torch.randn(subject.inputs.shape[1], generator=rng, dtype=torch.float64)
+    first, *others = form.chain.matrices(subject.weights)
     alike = [row.expand_as(first), *(torch.ones_like(matrix) for matrix in others)]
-    named = form.chain.placed(alike, seen.weights)
-    named |= {name: torch.zeros_like(seen.weights[name]) for name in form.biases if name}
-    scores = seen.scores(named).reshape(len(seen.inputs), -1)[:, 0]
-    along = seen.inputs @ row
+    named = form.chain.placed(alike, subject.weights)
+    named |= {name: torch.zeros_like(subject.weights[name]) for name in form.biases if name}
+    scores = subject.scores(named).reshape(len(subject.inputs), -1)[:, 0]
+    along = subject.inputs @ row
     there = along < 0
     if not there.any():
         return 0.0
@@ -263,10 +226,10 @@ def _measured_slope(seen: Seen, form: ReLUForm) -> float:
     return slope if slope < 1 else 0.0
 
 
-def assignments(seen: Seen) -> Iterator[ReLUForm]:
+def assignments(subject: Subject) -> Iterator[ReLUForm]:
     """Yield every assignment of all parameters to layers that fits, in the module's order first."""
-    w, n_inputs = seen.weights, seen.inputs.shape[1]
-    n_outputs = seen.scores(w).numel() // len(seen.inputs)
+    w, n_inputs = subject.weights, subject.inputs.shape[1]
+    n_outputs = subject.scores(w).numel() // len(subject.inputs)
     other = islice(chains(w, n_outputs), _LOOKED_AT)
     for chain in joined(_in_order(w), other):
         sizes = tuple(len(matrix) for matrix in chain.matrices(w))

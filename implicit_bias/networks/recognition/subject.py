@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.autograd.functional import jvp
 from torch.func import functional_call, grad, vmap
 
 from ..._support.solve import require_real
@@ -22,7 +23,11 @@ Weights = Mapping[str, Tensor]
 _ENTRIES = 2**25
 # Two scores are compared relative to the sample's own, and for small ones to this share of the
 # largest: a sum of terms that cancel carries the rounding of its terms.
-FLOOR = 1e-6
+_FLOOR = 1e-6
+# Relative difference of scores that counts as rounding.
+SAME = 1e-7
+# Random weights beside those that were given, and samples that are tried.
+_DRAWS, SAMPLES = 3, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +85,7 @@ class Subject:
         for w in (self.weights, self.drawn(0), self.drawn(1)):
             with torch.enable_grad():
                 leaves = {name: p.clone().requires_grad_() for name, p in w.items()}
-                scores = functional_call(
-                    self.network, self.named(leaves), (self.data.X, self.data.gates)
-                )
+                scores = self._called(leaves)
                 if not scores.requires_grad:
                     continue
                 rng = torch.Generator().manual_seed(0)
@@ -117,36 +120,26 @@ class Subject:
     def scores(self, weights: Weights) -> Tensor:
         """Return the scores (n,) at these weights; those that are not named stay as given."""
         with torch.no_grad():
-            scores: Tensor = functional_call(
-                self.network, self.named(weights), (self.data.X, self.data.gates)
-            )
-        return scores
+            return self._called(weights)
+
+    def points(self) -> list[Weights]:
+        """Return random weights, and the given ones last: zeros say nothing of a degree."""
+        return [*(self.drawn(seed) for seed in range(_DRAWS)), self.weights]
+
+    def error(self, scores: Callable[[Weights], Tensor]) -> float:
+        """Return the largest relative misfit of other scores at `points`; NaN stays NaN."""
+        errors = [misfit(scores(w).flatten(), self.scores(w).flatten()) for w in self.points()]
+        return float(torch.tensor(errors).max())
 
     def slopes(self, weights: Weights, direction: Weights) -> Tensor:
         """Return the derivatives (n,) of the scores along a direction of some of the weights."""
-        # sum_n u_n <grad f_n, direction> is linear in u: its gradient in u is what is wanted.
-        with torch.enable_grad():
-            leaves = {name: weights[name].clone().requires_grad_() for name in direction}
-            u = torch.zeros_like(self.data.y, requires_grad=True)
-            scores = functional_call(
-                self.network,
-                self.named({**weights, **leaves}),
-                (self.data.X, self.data.gates),
-            )
-            if not scores.requires_grad:
-                return torch.zeros_like(u)
-            parts = torch.autograd.grad(
-                scores, list(leaves.values()), u, create_graph=True, allow_unused=True
-            )
-            along = [
-                (part * v).sum()
-                for part, v in zip(parts, direction.values(), strict=True)
-                if part is not None and part.requires_grad
-            ]
-            if not along:
-                return torch.zeros_like(u)
-            slopes: Tensor = torch.autograd.grad(torch.stack(along).sum(), u)[0]
-        return slopes.detach()
+
+        def scores(*moving: Tensor) -> Tensor:
+            return self._called({**weights, **dict(zip(direction, moving, strict=True))})
+
+        moving = tuple(weights[name] for name in direction)
+        slopes: Tensor = jvp(scores, moving, tuple(direction.values()))[1]
+        return slopes
 
     def jacobian(self, weights: Weights, names: Sequence[str]) -> dict[str, Tensor]:
         """Return the gradients (n, ...) of the scores in some of the weights, sample by sample."""
@@ -178,6 +171,12 @@ class Subject:
         """Return random weights, each parameter of the size that it has, or of the others' if 0."""
         return drawn(self.weights, seed)
 
+    def _called(self, weights: Weights) -> Tensor:
+        scores: Tensor = functional_call(
+            self.network, self.named(weights), (self.data.X, self.data.gates)
+        )
+        return scores
+
     def named(self, weights: Weights) -> dict[str, Tensor]:
         """Return weights by the names that they have in `network`."""
         return {_prefix(self.network) + name: value for name, value in weights.items()}
@@ -207,10 +206,10 @@ def _own(network: torch.nn.Module, name: str) -> str:
     return name.removeprefix(_prefix(network))
 
 
-def misfit(expected: Tensor, got: Tensor, floor: float = FLOOR) -> float:
+def misfit(expected: Tensor, got: Tensor) -> float:
     """Return the largest relative difference of two arrays of scores; NaN if one is not finite."""
     size = expected.abs().max()
-    scale = expected.abs() + floor * size
+    scale = expected.abs() + _FLOOR * size
     if not float(size) > 0:
         return float("inf") if bool(got.any()) else 0.0
     found = ((got - expected).abs() / scale).max()
@@ -253,8 +252,8 @@ def take_subject(
             )
     require_real("X", X)
     require_real("y", y)
-    copied = with_gates(_uncompiled(copy.deepcopy(network)).cpu().double())
-    subject = Subject(copied, _placed(copied, X, y, gates))
+    module = with_gates(copied(network))
+    subject = Subject(module, _placed(module, X, y, gates))
     _require_scores(subject)
     return subject
 
@@ -270,6 +269,11 @@ def _placed(
             raise
         # The name that networks with contexts have for them.
         raise ValueError(f"`gates` do not fit `network`: {error}") from error
+
+
+def copied(network: torch.nn.Module) -> torch.nn.Module:
+    """Return a copy of a module, uncompiled, in float64 on the CPU."""
+    return _uncompiled(copy.deepcopy(network)).cpu().double()
 
 
 def _uncompiled(network: torch.nn.Module) -> torch.nn.Module:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, product
 
 import torch
 from torch import Tensor
 
-from .homogeneity import DRAWS, SAME, SAMPLES
-from .subject import Subject, Weights, misfit
+from .subject import SAME, SAMPLES, Subject, Weights, misfit
 
 # Assignments of parameters to layers that are tried.
 _MOST = 64
@@ -96,25 +96,20 @@ class UnitsForm:
     def units(self, w: Weights) -> Tensor:
         """Return the weights (H, P) of the units."""
         return torch.cat(
-            [p.movedim(axis, 0).reshape(self.n_units, -1) for p, axis in self._of(w)], dim=1
+            [
+                w[name].movedim(axis, 0).reshape(self.n_units, -1)
+                for name, axis in self.parts.items()
+            ],
+            dim=1,
         )
 
     def zeta(self, w: Weights) -> Tensor:
         """Return ``v_h u_h`` (H, P)."""
         return self.chain.product(w)[:, None] * self.units(w)
 
-    def with_zeta(self, zeta: Tensor, w: Weights) -> dict[str, Tensor]:
-        """Return weights with these coefficients (H, P), not those of least norm."""
-        upper = self._positive(w)
-        head = self.chain.product(upper)
-        units, found, start = zeta / head[:, None], dict(upper), 0
-        for p, axis in self._of(w):
-            moved = p.movedim(axis, 0)
-            size = moved[0].numel()
-            part = units[:, start : start + size].reshape(moved.shape)
-            name = next(name for name in self.parts if w[name] is p)
-            found[name], start = part.movedim(0, axis), start + size
-        return found
+    def scores(self, w: Weights, features: Tensor) -> Tensor:
+        """Return the scores (n,) on samples with features (n, H, P)."""
+        return torch.einsum("hp,nhp->n", self.zeta(w), features)
 
     def features(self, subject: Subject) -> Tensor:
         """Return ``phi_h(x_n)`` (n, H, P) of the subject's samples, from gradients."""
@@ -129,9 +124,6 @@ class UnitsForm:
             dim=2,
         )
         return gradients / self.chain.product(w)[None, :, None]
-
-    def _of(self, w: Weights) -> list[tuple[Tensor, int]]:
-        return [(w[name], axis) for name, axis in self.parts.items()]
 
     def _positive(self, w: Weights) -> dict[str, Tensor]:
         # Upper layers with a product that is nowhere near 0.
@@ -159,21 +151,12 @@ def find_units(subject: Subject) -> UnitsForm | None:
     for chain, parts in islice(_assignments(few.weights), _MOST):
         form = UnitsForm(parts, chain, is_shared=False, error=0.0)
         features = form.features(few)
-        error = _error(few, form, features)
+        error = few.error(partial(form.scores, features=features))
         if error <= SAME:
             first = features[:, :1].expand_as(features)
             shared = misfit(first.flatten(), features.flatten()) <= SAME
             return UnitsForm(parts, chain, shared, error)
     return None
-
-
-def _error(subject: Subject, form: UnitsForm, features: Tensor) -> float:
-    """Largest relative misfit of a form at random weights and at the given ones."""
-    errors = [
-        misfit(torch.einsum("hp,nhp->n", form.zeta(w), features), subject.scores(w))
-        for w in (*(subject.drawn(seed) for seed in range(DRAWS)), subject.weights)
-    ]
-    return float(torch.tensor(errors).max())  # NaN stays NaN
 
 
 def _assignments(w: Weights) -> Iterator[tuple[Chain, dict[str, int]]]:
