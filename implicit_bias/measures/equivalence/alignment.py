@@ -13,7 +13,7 @@ from ..._support.solve import Status
 from ...limits.result import Result, proved
 from .canonical import CanonicalForm, canonical_form
 from .reading import as_weights, check_slopes
-from .reduction import transformed, unit_rows
+from .reduction import ordered, transformed, unit_rows
 from .weights import Array, Indices, ReLUWeights
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def align(
     factor = form_a.weights.norm / form_b.weights.norm if direction else 1.0
     there = _multiplied(form_b.weights, factor)
     order = _match_layers(form_a.weights, there)
-    if _distance(form_a.weights, _permuted(there, order)) > tol:
+    if _distance(form_a.weights, transformed(there, order)) > tol:
         order = _match_weights(form_a.weights, there, order)
     return _alignment(form_a, form_b, there, order, factor, tol)
 
@@ -179,10 +179,6 @@ def _multiplied(weights: ReLUWeights, factor: float) -> ReLUWeights:
     return replace(weights, matrices=tuple(factor * W for W in weights.matrices))
 
 
-def _permuted(weights: ReLUWeights, order: tuple[Indices, ...]) -> ReLUWeights:
-    return transformed(weights, order, tuple(np.ones(len(chosen)) for chosen in order))
-
-
 def _distance(a: ReLUWeights, b: ReLUWeights) -> float:
     squares = [
         ((x - y) ** 2).sum()
@@ -193,13 +189,7 @@ def _distance(a: ReLUWeights, b: ReLUWeights) -> float:
 
 def _match_layers(a: ReLUWeights, b: ReLUWeights) -> tuple[Indices, ...]:
     """Match units of b to those of a by cosines of incoming rows, from the first layer on."""
-    order: list[Indices] = []
-    for layer in range(len(a.widths)):
-        rows = b.rows(layer)
-        if order:
-            rows = rows[:, [*order[-1], -1]]
-        order.append(_assign(unit_rows(a.rows(layer)) @ unit_rows(rows).T))
-    return tuple(order)
+    return ordered(b, lambda layer, rows: _assign(unit_rows(a.rows(layer)) @ unit_rows(rows).T))
 
 
 def _match_weights(
@@ -240,7 +230,7 @@ def _alignment(
     factor: float,
     tol: float,
 ) -> Alignment:
-    matched = _permuted(there, order)
+    matched = transformed(there, order)
     distance = _distance(form_a.weights, matched)
     # Balanced scales of b over those of a, and units of a back in their own order.
     sort = tuple(np.argsort(u, kind="stable") for u in form_a.units)

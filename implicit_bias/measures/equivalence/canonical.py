@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._support.doors import door, result
 from .reading import as_weights
-from .reduction import reduce_network, transformed
+from .reduction import ordered, reduce_network, transformed
 from .weights import Array, Indices, ReLUWeights
 
 if TYPE_CHECKING:
@@ -108,9 +108,8 @@ def canonical_form(
     scales, sweeps = find(reduced.weights)
     everyone = tuple(np.arange(width) for width in reduced.weights.widths)
     scaled = transformed(reduced.weights, everyone, scales)
-    order = _order(scaled)
-    ones = tuple(np.ones(width) for width in scaled.widths)
-    weights = transformed(scaled, order, ones)
+    order = ordered(scaled, _general_order)
+    weights = transformed(scaled, order)
     return CanonicalForm(
         weights=weights,
         units=tuple(u[o] for u, o in zip(reduced.units, order, strict=True)),
@@ -157,19 +156,13 @@ def unit_scales(weights: ReLUWeights) -> tuple[tuple[Array, ...], int]:
     return tuple(scales), 1
 
 
-def _order(weights: ReLUWeights) -> tuple[Indices, ...]:
-    """Order the units of each layer by their projection on a fixed general direction.
+def _general_order(layer: int, rows: Array) -> Indices:
+    """Order the units of a layer by their projection on a fixed general direction.
 
     Unlike the order by the first entry, it has no ties where entries are zero or equal.
     """
-    found: list[Indices] = []
-    for layer in range(len(weights.widths)):
-        rows = weights.rows(layer)
-        if found:
-            rows = rows[:, [*found[-1], -1]]
-        general = np.random.default_rng(layer).normal(size=rows.shape[1])
-        found.append(np.argsort(rows @ general, kind="stable"))
-    return tuple(found)
+    general = np.random.default_rng(layer).normal(size=rows.shape[1])
+    return np.argsort(rows @ general, kind="stable")
 
 
 def _imbalance(weights: ReLUWeights) -> float:

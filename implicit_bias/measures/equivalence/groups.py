@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ..._support.doors import door, result
 from ..._support.solve import require_tolerance
+from ...quantities.measured import plain
 from .alignment import align
 from .canonical import canonical_form
 from .measure import measure_distance
@@ -60,11 +61,8 @@ class NetworkGroups:
         """Return everything as plain Python values, ready for JSON (infinities stay floats)."""
         within, between = self.spread()
         return {
-            "labels": self.labels.tolist(),
+            **plain(vars(self)),
             "n_groups": self.n_groups,
-            "distances": self.distances.tolist(),
-            "by": self.by,
-            "tol": self.tol,
             "within": within,
             "between": between,
         }

@@ -188,10 +188,8 @@ def _smallest_offset(weights: ReLUWeights) -> float:
 
 def _rank(normals: Array) -> int:
     """Return the rank of rows, none of them 0, beyond rounding and whatever their lengths."""
-    if not len(normals):
-        return 0
     unit = normals / np.linalg.norm(normals, axis=1, keepdims=True)
-    return int(np.sum(np.linalg.svd(unit, compute_uv=False) > _ROUNDING))
+    return int(np.linalg.matrix_rank(unit, tol=_ROUNDING))
 
 
 def _sine_to_span(lines: Array, span: Array) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -31,7 +32,7 @@ class Reduction:
 
 
 def transformed(
-    weights: ReLUWeights, units: tuple[Indices, ...], scales: tuple[Array, ...]
+    weights: ReLUWeights, units: Sequence[Indices], scales: Sequence[Array] | None = None
 ) -> ReLUWeights:
     r"""Choose hidden units in an order and scale each by a positive factor, keeping the function.
 
@@ -45,10 +46,20 @@ def transformed(
     M. Phuong, "Underspecification in Deep Learning", equations (2.1) to (2.4).
     """
     Ws, bs = [np.array(W) for W in weights.matrices], [np.array(b) for b in weights.biases]
-    for layer, (chosen, scale) in enumerate(zip(units, scales, strict=True)):
+    factors = [np.ones(len(chosen)) for chosen in units] if scales is None else scales
+    for layer, (chosen, scale) in enumerate(zip(units, factors, strict=True)):
         Ws[layer], bs[layer] = scale[:, None] * Ws[layer][chosen], scale * bs[layer][chosen]
         Ws[layer + 1] = Ws[layer + 1][:, chosen] / scale
     return ReLUWeights(tuple(Ws), tuple(bs), weights.slope)
+
+
+def ordered(weights: ReLUWeights, order: Callable[[int, Array], Indices]) -> tuple[Indices, ...]:
+    """Order units layer after layer: by a layer's rows, whose columns are in the order below."""
+    found: list[Indices] = []
+    for layer in range(len(weights.widths)):
+        rows = weights.rows(layer)
+        found.append(order(layer, rows[:, [*found[-1], -1]] if found else rows))
+    return tuple(found)
 
 
 def unit_rows(rows: Array) -> Array:
@@ -88,21 +99,14 @@ def reduce_network(weights: ReLUWeights, *, tol: float = 1e-9) -> Reduction:
 
 
 def _move_constants(of: Reduction, layer: int) -> Reduction:
-    Ws, bs = list(of.weights.matrices), list(of.weights.biases)
-    slope = of.weights.slope
-    values = leaky(bs[layer], slope)
+    Ws, bs = of.weights.matrices, list(of.weights.biases)
+    values = leaky(bs[layer], of.weights.slope)
     constant = ~Ws[layer].any(axis=1) & (values != 0)
     if not constant.any():
         return of
     bs[layer + 1] = bs[layer + 1] + Ws[layer + 1][:, constant] @ values[constant]
-    moved = Reduction(
-        ReLUWeights(tuple(Ws), tuple(bs), slope),
-        of.units,
-        of.n_dead,
-        of.n_constant + int(constant.sum()),
-        of.n_merged,
-    )
-    return _keep(moved, layer, ~constant)
+    moved = replace(of, weights=replace(of.weights, biases=tuple(bs)))
+    return _keep(moved, layer, ~constant, n_constant=of.n_constant + int(constant.sum()))
 
 
 def _merge_parallel(of: Reduction, layer: int, tol: float) -> Reduction:
@@ -120,14 +124,8 @@ def _merge_parallel(of: Reduction, layer: int, tol: float) -> Reduction:
     ratio = sizes / np.where(sizes[first] > 0, sizes[first], 1.0)
     np.add.at(upper.T, first, (Ws[layer + 1] * ratio).T)
     Ws[layer + 1] = upper
-    merged = Reduction(
-        ReLUWeights(tuple(Ws), of.weights.biases, of.weights.slope),
-        of.units,
-        of.n_dead,
-        of.n_constant,
-        of.n_merged + int((~alone).sum()),
-    )
-    return _keep(merged, layer, alone)
+    merged = replace(of, weights=replace(of.weights, matrices=tuple(Ws)))
+    return _keep(merged, layer, alone, n_merged=of.n_merged + int((~alone).sum()))
 
 
 def _drop_dead(of: Reduction, layer: int) -> Reduction:
@@ -138,11 +136,10 @@ def _drop_dead(of: Reduction, layer: int) -> Reduction:
     dead = (never & (b <= 0)) | ~of.weights.matrices[layer + 1].any(axis=0)
     if not dead.any():
         return of
-    kept = Reduction(of.weights, of.units, of.n_dead + int(dead.sum()), of.n_constant, of.n_merged)
-    return _keep(kept, layer, ~dead)
+    return _keep(of, layer, ~dead, n_dead=of.n_dead + int(dead.sum()))
 
 
-def _keep(of: Reduction, layer: int, kept: np.ndarray) -> Reduction:
+def _keep(of: Reduction, layer: int, kept: np.ndarray, **counts: int) -> Reduction:
     if not kept.any():
         raise ValueError(
             f"no unit of hidden layer {layer + 1} has an effect: the network is constant, and "
@@ -152,10 +149,5 @@ def _keep(of: Reduction, layer: int, kept: np.ndarray) -> Reduction:
     Ws[layer], bs[layer] = Ws[layer][kept], bs[layer][kept]
     Ws[layer + 1] = Ws[layer + 1][:, kept]
     units[layer] = units[layer][kept]
-    return Reduction(
-        ReLUWeights(tuple(Ws), tuple(bs), of.weights.slope),
-        tuple(units),
-        of.n_dead,
-        of.n_constant,
-        of.n_merged,
-    )
+    weights = replace(of.weights, matrices=tuple(Ws), biases=tuple(bs))
+    return replace(of, weights=weights, units=tuple(units), **counts)

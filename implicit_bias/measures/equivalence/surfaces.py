@@ -256,12 +256,14 @@ def _canonical(chords: list[_Chord], polygon: Array, size: float) -> FoldSurface
         found += new
         indices += [index] * len(new)
         cells, index = finer, index + 1
+    pieces = _Table.of(found, size)
+    ranks = np.array(indices, dtype=np.int64)
     return FoldSurface(
-        segments=np.array([one.ends for one in found]).reshape(-1, 2, 2),
-        index=np.array(indices, dtype=np.int64),
+        segments=pieces.ends,
+        index=ranks,
         layer=np.array([one.layer for one in found], dtype=np.int64),
         unit=np.array([one.unit for one in found], dtype=np.int64),
-        edges=_edges(found, np.array(indices), size),
+        edges=_edges(pieces, ranks, size),
     )
 
 
@@ -304,13 +306,10 @@ def _covered(ends: Array, parts: Array, size: float) -> bool:
     return reached >= length - _NEAR * size
 
 
-def _edges(pieces: list[_Chord], index: Indices, size: float) -> Indices:
+def _edges(pieces: _Table, index: Indices, size: float) -> Indices:
     """Return pairs (a, b) where b, of higher index, ends in the interior of a."""
-    if not pieces:
-        return np.zeros((0, 2), dtype=np.int64)
-    ends = np.array([one.ends for one in pieces])
-    normals, offsets = np.array([one.normal for one in pieces]), [one.offset for one in pieces]
-    on = np.abs(_distances(ends, normals, np.array(offsets))) <= _NEAR * size
+    ends = pieces.ends
+    on = np.abs(_distances(ends, pieces.normals, pieces.offsets)) <= _NEAR * size
     on &= (index[:, None] < index[None, :])[:, :, None]
     a, b, end = np.nonzero(on)
     # Not at its ends: there both bend at a third piece.
