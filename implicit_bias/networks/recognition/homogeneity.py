@@ -111,8 +111,7 @@ def measure_homogeneity(subject: Subject) -> Homogeneity:
     """
     few = subject.few(SAMPLES)
     points = few.points()
-    names = tuple(few.weights)
-    found = _scaled(few, points, names)
+    found = _scaled(few, points, dict.fromkeys(few.weights, 1.0))
     if found.degree is not None:
         return Homogeneity(found.degree, _groups(few, points), found.error, found.euler_error)
     mixed, without = _breakers(few, points)
@@ -138,22 +137,24 @@ class _Scaling:
     euler_error: float
 
 
-def _scaled(subject: Subject, points: Sequence[Weights], names: Collection[str]) -> _Scaling:
-    """Scale the parameters `names` alone, at every point; those without scores are passed over."""
+def _scaled(
+    subject: Subject, points: Sequence[Weights], exponents: Mapping[str, float]
+) -> _Scaling:
+    """Scale these parameters alone, each by a power of the factor, at every point with scores."""
     degree, error, euler_error = math.nan, 0.0, 0.0
     for w in points:
         scores = subject.scores(w)
         if not bool(scores.any()):
             continue
-        slopes = subject.slopes(w, {name: w[name] for name in names})
+        slopes = subject.slopes(w, {name: e * w[name] for name, e in exponents.items()})
         if math.isnan(degree):
-            twice = subject.scores({**w, **{name: 2 * w[name] for name in names}})
+            twice = subject.scores(_times(w, 2.0, exponents))
             along = float(twice @ scores) / float(scores @ scores)
             known = 2.0**-_HIGHEST < along < 2.0**_HIGHEST
             degree = _rounded(math.log2(along)) if known else math.inf
         euler_error = _worse(euler_error, misfit(scores, scores + slopes - degree * scores))
         for factor in FACTORS:
-            grown = subject.scores({**w, **{name: factor * w[name] for name in names}})
+            grown = subject.scores(_times(w, factor, exponents))
             error = _worse(error, misfit(scores, grown / factor**degree))
     holds = error <= SAME and euler_error <= SAME
     return _Scaling(degree if holds else None, error, euler_error)
@@ -174,12 +175,13 @@ def _groups(
     subject: Subject, points: Sequence[Weights], leave_out: Collection[str] = ()
 ) -> tuple[GroupDegree, ...]:
     alone = {
-        name: None if name in leave_out else _scaled(subject, points, (name,)).degree
+        name: None if name in leave_out else _scaled(subject, points, {name: 1.0}).degree
         for name in subject.weights
     }
     joint: dict[str, tuple[str, ...]] = {}
     for pair in combinations([p for p, d in alone.items() if d is None and p not in leave_out], 2):
-        degree = None if joint.keys() & set(pair) else _scaled(subject, points, pair).degree
+        ones = dict.fromkeys(pair, 1.0)
+        degree = None if joint.keys() & set(pair) else _scaled(subject, points, ones).degree
         if degree is not None:
             joint |= dict.fromkeys(pair, pair)
             alone |= dict.fromkeys(pair, degree)
@@ -224,7 +226,7 @@ def _without(
 
     Where nothing that depends on the inputs is left there is none.
     """
-    others = [name for name in subject.weights if name not in left_out]
+    others = dict.fromkeys((name for name in subject.weights if name not in left_out), 1.0)
     zeros = [{**w, **{p: torch.zeros_like(w[p]) for p in left_out}} for w in points]
     scores = [subject.scores(w) for w in zeros]
     if not any(misfit(one[:1].expand_as(one), one) > SAME for one in scores):
@@ -251,23 +253,16 @@ def _exponents(
     exponents |= {name: _rounded(float(e)) for name, e in zip(mixed, solved, strict=True)}
     if min(exponents.values()) <= 0:
         return {}
-    for w in points:
-        scores = subject.scores(w)
-        for factor in FACTORS:
-            grown = subject.scores({p: factor ** exponents[p] * w[p] for p in w})
-            if bool(scores.any()) and not misfit(scores, grown / factor**degree) <= SAME:
-                return {}
-    return exponents
+    return exponents if _scaled(subject, points, exponents).degree == degree else {}
 
 
 def _powers(subject: Subject, points: Sequence[Weights]) -> tuple[int, ...]:
     """Return the degrees of the terms of f(a w), if that is a polynomial in a > 0."""
     nodes = 1.25 + 0.75 * np.cos(np.pi * (np.arange(_DEGREES + 6) + 0.5) / (_DEGREES + 6))
     present: set[int] = set()
+    ones = dict.fromkeys(subject.weights, 1.0)
     for w in points:
-        values = torch.stack([
-            subject.scores({name: float(a) * p for name, p in w.items()}) for a in nodes
-        ]).numpy()  # fmt: skip
+        values = torch.stack([subject.scores(_times(w, float(a), ones)) for a in nodes]).numpy()
         size = float(np.abs(values).max())
         terms = nodes[:, None] ** np.arange(_DEGREES + 1)
         scaled = terms / np.linalg.norm(terms, axis=0)
@@ -284,8 +279,9 @@ def _only(subject: Subject, points: Sequence[Weights], powers: Sequence[int]) ->
     """Test whether these powers alone explain f(a w), far from where they were fitted."""
     fitted = np.linspace(0.5, 2.0, len(powers))
     tried = [0.37, 1.1, 11.0]
+    ones = dict.fromkeys(subject.weights, 1.0)
     for w in points:
-        rows = [subject.scores(_times(w, a)).numpy() for a in (*fitted, *tried)]
+        rows = [subject.scores(_times(w, a, ones)).numpy() for a in (*fitted, *tried)]
         basis = fitted[:, None] ** np.array(powers)
         terms = np.linalg.solve(basis, np.stack(rows[: len(powers)]))
         for a, got in zip(tried, rows[len(powers) :], strict=True):
@@ -295,5 +291,5 @@ def _only(subject: Subject, points: Sequence[Weights], powers: Sequence[int]) ->
     return True
 
 
-def _times(w: Weights, a: float) -> dict[str, Tensor]:
-    return {name: a * p for name, p in w.items()}
+def _times(w: Weights, a: float, exponents: Mapping[str, float]) -> dict[str, Tensor]:
+    return {**w, **{name: a**e * w[name] for name, e in exponents.items()}}

@@ -138,7 +138,7 @@ class Subject:
             return self._called({**weights, **dict(zip(direction, moving, strict=True))})
 
         moving = tuple(weights[name] for name in direction)
-        slopes: Tensor = jvp(scores, moving, tuple(direction.values()))[1]
+        slopes: Tensor = jvp(scores, moving, tuple(direction.values()))[1]  # type: ignore[no-untyped-call]
         return slopes
 
     def jacobian(self, weights: Weights, names: Sequence[str]) -> dict[str, Tensor]:
