@@ -254,36 +254,19 @@ def smoothed_loss(scores: Tensor, targets: Tensor, kind: str) -> SmoothedLoss:
     Where the smallest of all margins is in the loss's tail, which far along it is, that costs one
     exponential a sample. Only on the CPU, which is asked for nothing here.
     """
-    logarithm = get_logarithm(kind)
-    if are_classes(targets):
-        return _smoothed_of_classes(scores, targets.double(), logarithm)
-    margins = (targets * scores).double()
-    smallest = margins.amin(-1)
-    on_cpu = margins.device.type == "cpu"
-    if on_cpu and float(smallest.min()) >= logarithm.tail:
-        peak, shares = -smallest, torch.exp(smallest[:, None] - margins)
-    else:
-        log_values = logarithm.value(margins)
-        peak = log_values.amax(-1)
-        shares = torch.exp(log_values - peak[:, None])
-        targets = -targets * logarithm.slope(margins)
-    total = shares.sum(-1)
-    log_loss = peak + torch.log(total / margins.shape[-1])
-    gradient = targets * (shares / -total[:, None])
-    return SmoothedLoss(log_loss, gradient.to(scores.dtype), smallest)
-
-
-def _smoothed_of_classes(scores: Tensor, rows: Tensor, logarithm: MarginLogarithm) -> SmoothedLoss:
-    """Return the same of K classes, whose rows (n, K) are of float64."""
-    known = scores.double()
+    logarithm, known, rows = get_logarithm(kind), scores.double(), targets.double()
     margins = loss_margins(known, rows)
-    log_values = logarithm.value(margins)
+    least = least_margins(known, rows) if are_classes(rows) else margins
+    smallest = least.amin(-1)
+    ask = margins.device.type == "cpu" and least is margins
+    in_tail = ask and float(smallest.min()) >= logarithm.tail
+    log_values = -margins if in_tail else logarithm.value(margins)
     peak = log_values.amax(-1)
     shares = torch.exp(log_values - peak[:, None])
     total = shares.sum(-1)
-    coefficients = logarithm.slope(margins) * (shares / total[:, None])
-    return SmoothedLoss(
-        peak + torch.log(total / margins.shape[-1]),
-        margin_gradient(coefficients, known, rows).to(scores.dtype),
-        least_margins(known, rows).amin(-1),
-    )
+    log_loss = peak + torch.log(total / margins.shape[-1])
+    slope = shares / -total[:, None]
+    if not in_tail:
+        slope = slope * -logarithm.slope(margins)
+    gradient = margin_gradient(slope, known, rows)
+    return SmoothedLoss(log_loss, gradient.to(scores.dtype), smallest)
