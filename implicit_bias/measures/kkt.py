@@ -27,7 +27,6 @@ from ..networks.relative import RelativeScores, pair_gates
 from ..quantities.measured import Measured, derived, part, quantity
 from .fit.exchange import exchange_fit
 from .fit.gradients import (
-    MarginGradients,
     combined_gradient,
     flat,
     gradient_gram,
@@ -252,7 +251,7 @@ def kkt_distance(
     if layers is None:
         ratio = ratio_of_fit(w, fit, wanted - off, lam, 1 + (degree - 1) * (1 + excess))
     else:
-        ratio = kkt_ratio(w, excess, degree, MarginGradients(network, data), layers)
+        ratio = kkt_ratio(w, excess, degree, network, data, layers)
     fit_norm, total, epsilon = float(fit.norm()), float(lam.sum()), float((w - fit).norm())
     return KKTDistance(
         cosine=float(w @ fit) / (size * fit_norm) if fit_norm > 0 else 0.0,

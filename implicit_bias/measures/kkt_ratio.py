@@ -22,8 +22,9 @@ import torch
 from torch import Tensor
 
 from .._support.solve import Norm
+from ..networks.placed_data import GatedData
 from ..training.steppers.steepest_steps import dual_norms, norm_of_weights, norms_of, steepest
-from .fit.gradients import MarginGradients
+from .fit.gradients import combined_gradient, slopes
 
 # Loss weights exp(-b m) of these b are tried first, then steps on the linearised problem improve
 # on the best of them: more of them bring the bounds nearer.
@@ -116,9 +117,16 @@ def ratio_of_fit(w: Tensor, fit: Tensor, slope: Tensor, lam: Tensor, wanted: Ten
 
 
 def kkt_ratio(
-    w: Tensor, excess: Tensor, degree: int, gradients: MarginGradients, norm: LayerNorms
+    w: Tensor,
+    excess: Tensor,
+    degree: int,
+    network: torch.nn.Module,
+    data: GatedData,
+    norm: LayerNorms,
 ) -> Ratio:
     """Bracket the ratio from multipliers and from points of the linearised problem.
+
+    Steepest steps are taken on that problem, from the weights at some sharpness on.
 
     Parameters
     ----------
@@ -127,7 +135,9 @@ def kkt_ratio(
     excess : (n,) tensor
         By how much margins exceed 1.
     degree : int
-    gradients : MarginGradients
+    network : Module
+        With these weights.
+    data : GatedData
     norm : LayerNorms
     """
     size, found = norm.value(w), Ratio()
@@ -135,7 +145,7 @@ def kkt_ratio(
 
     def improve(lam: Tensor) -> Tensor:
         """Try multipliers, and return what they combine to."""
-        v = gradients.combined(lam)
+        v = combined_gradient(network, data, lam)
         dual = norm.dual(v)
         if dual > 0:
             found.below = max(found.below, float(lam @ wanted) / dual / size)
@@ -143,29 +153,14 @@ def kkt_ratio(
 
     spread = float(excess.max()) or 1.0
     sharpness = torch.logspace(-2, SHARPEST, TEMPERATURES, base=2.0, dtype=torch.float64)
-    best, starts = 0.0, 1.0 / spread
+    best, start = 0.0, 1.0 / spread
     for b in sharpness.tolist():
         improve(torch.exp(-b * excess / min(spread, 1.0)))
         if found.below > best:
-            best, starts = found.below, b / min(spread, 1.0)
-    _descend(w, wanted, starts, gradients, norm, found, improve)
-    return found
-
-
-def _descend(
-    w: Tensor,
-    wanted: Tensor,
-    sharpness: float,
-    gradients: MarginGradients,
-    norm: LayerNorms,
-    found: Ratio,
-    improve: Any,
-) -> None:
-    """Take steepest steps on the linearised problem, from the weights at some sharpness on."""
-    size = norm.value(w)
-    u = sharpness * w
+            best, start = found.below, b / min(spread, 1.0)
+    u = start * w
     # Scores of u over what is wanted; those of w itself are at least 1.
-    scores = sharpness * gradients.slopes(w) / wanted
+    scores = start * slopes(network, data, w) / wanted
     velocity, averaged = torch.zeros_like(w), torch.zeros_like(wanted)
     for t in range(STEPS):
         p = torch.softmax(-scores, dim=0) / wanted
@@ -174,10 +169,11 @@ def _descend(
         if t % 20 == 19:
             improve(averaged)
         direction = norm.steepest(velocity)
-        slope = gradients.slopes(direction) / wanted
+        slope = slopes(network, data, direction) / wanted
         step = CHANGE / max(float(slope.abs().max()), 1e-300) / (1 + t / (STEPS / 4)) ** 0.5
         u, scores = u + step * direction, scores + step * slope
         least = float(scores.min())
         if least > 0:
             found.above = min(found.above, norm.value(u) / least / size)
     improve(averaged)
+    return found

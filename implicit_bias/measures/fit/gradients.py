@@ -16,21 +16,6 @@ _MAX_ENTRIES = 2**26
 _AT_ONCE = 2**14
 
 
-class MarginGradients:
-    """The gradients of all margins at the weights of a network, which are never formed."""
-
-    def __init__(self, network: torch.nn.Module, data: GatedData) -> None:
-        self._network, self._data = network, data
-
-    def combined(self, lam: Tensor) -> Tensor:
-        """Return ``sum_n lam_n grad m_n`` (P,)."""
-        return combined_gradient(self._network, self._data, lam)
-
-    def slopes(self, u: Tensor) -> Tensor:
-        """Return ``<grad m_n, u>`` (n,)."""
-        return slopes(self._network, self._data, u)
-
-
 def gradient_gram(network: torch.nn.Module, data: GatedData) -> Tensor:
     """(n, n) inner products of y_n grad_w f(x_n)."""
     with torch.no_grad():
