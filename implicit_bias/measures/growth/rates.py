@@ -23,6 +23,7 @@ from ...quantities.formatting import DASH
 from ...quantities.table import TABLE
 from ...training.catalogue import get_trainer
 from ...training.settings import TrainingSettings
+from .series import usable
 
 Array = NDArray[np.float64]
 
@@ -154,15 +155,10 @@ def fit_rate(
     ('ESTIMATED', -2.0, 10)
     """
     x, y = np.asarray(variable), np.asarray(values)
-    usable = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
-    status = Status.ESTIMATED
-    if len(x) == 0 or not usable[-1]:
-        status = Status.NOT_SEPARATING
-    elif usable.sum() < LEAST:
-        status = Status.TOO_FEW
-    else:
-        window = max(LEAST, math.ceil(usable.sum() / 2))
-        x, y = np.log(x[usable][-window:]), np.log(y[usable][-window:])
+    status, x, y = usable(x, np.where(y > 0, y, np.nan), LEAST)
+    window = max(LEAST, math.ceil(len(x) / 2))
+    if status is Status.ESTIMATED:
+        x, y = np.log(x[-window:]), np.log(y[-window:])
         if not np.all(np.diff(x) > 0):
             status = Status.NOT_MONOTONE
     if status is not Status.ESTIMATED:

@@ -82,7 +82,7 @@ class SeriesFit:
 
 def last_part(u: Array, values: Array, window: tuple[float, int]) -> tuple[Status, Array, Array]:
     """The usable points (T,) of a series in a window at its end, and whether they can be fitted."""
-    status, u, values = _usable(u, values, window[1])
+    status, u, values = usable(u, values, window[1])
     if status is not Status.ESTIMATED:
         return status, u, values
     last = _points(u, window)
@@ -126,7 +126,7 @@ def fit_series(
     >>> value.round(6).tolist(), half_width < 1e-6
     ([2.0], True)
     """
-    status, u, values = _usable(u, values, WIDE[1])
+    status, u, values = usable(u, values, WIDE[1])
     if status is not Status.ESTIMATED:
         return status, ()
     before = len(u) - _points(u, (EARLIER, 1))
@@ -143,14 +143,14 @@ def fit_series(
     return Status.ESTIMATED, tuple(fits)
 
 
-def _usable(u: Array, values: Array, least: int) -> tuple[Status, Array, Array]:
+def usable(u: Array, values: Array, least: int) -> tuple[Status, Array, Array]:
     """Return the points that are numbers, and whether the last one is and there are so many."""
-    usable = np.isfinite(u) & (u > 0)
-    usable &= np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
-    if not usable[-1:].any():
+    known = np.isfinite(u) & (u > 0)
+    known &= np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
+    if not known[-1:].any():
         return Status.NOT_SEPARATING, u, values
-    enough = usable.sum() >= least
-    return Status.ESTIMATED if enough else Status.TOO_FEW, u[usable], values[usable]
+    enough = known.sum() >= least
+    return Status.ESTIMATED if enough else Status.TOO_FEW, u[known], values[known]
 
 
 def _design(model: str, v: Array) -> Array:
