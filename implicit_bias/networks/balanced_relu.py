@@ -12,7 +12,7 @@ from torch import Tensor
 from .._support.doors import door
 from .._support.kinds import count, fraction, weights
 from .protocols import check_inputs, check_start
-from .weights import as_tensor, copy_weights
+from .weights import as_tensor, copy_weights, gated_dual_norms
 
 
 class BalancedReLU(torch.nn.Module):
@@ -143,9 +143,7 @@ class BalancedReLU(torch.nn.Module):
     @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
         """Return ``||sum_n coefficients_n g_j(x_n) x_n||`` (p,), present gates."""
-        gates = self._slopes(X @ self.W.T).to(X.dtype)
-        norms: Tensor = ((gates * coefficients[:, None]).T @ X).norm(dim=1)
-        return norms
+        return gated_dual_norms(self._slopes(X @ self.W.T), coefficients, X)
 
     @door()
     def gates(self, X: ArrayLike | Tensor) -> Tensor:

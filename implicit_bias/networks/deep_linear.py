@@ -13,6 +13,7 @@ from .._support.kinds import weights
 from .protocols import check_inputs
 from .weights import (
     INITS,
+    LayeredNetwork,
     Start,
     Starting,
     as_tensor,
@@ -22,14 +23,13 @@ from .weights import (
     draw_matrices,
     draw_units,
     end_to_end,
-    layer_imbalance,
     linear_factors,
     rank_one_chain,
     upper_layers,
 )
 
 
-class DeepLinear(torch.nn.Module):
+class DeepLinear(LayeredNetwork):
     r"""Linear network ``f(x) = W_L ... W_1 x`` without biases, homogeneous of degree L.
 
     Parameters
@@ -143,11 +143,6 @@ class DeepLinear(torch.nn.Module):
         first = target * (size / norm) if norm > 0 else target
         return cls.from_weights(*balanced_chain(first, hidden_widths), device=device)
 
-    @property
-    def degree(self) -> int:
-        """Degree of homogeneity in all weights: the number of layers."""
-        return len(self.layers)
-
     def forward(self, X: Tensor, gates: object = None) -> Tensor:
         """Return the scores (n,) of X (n, D), or (n, K); `gates` are not used."""
         check_inputs(X, self.layers[0], self.n_inputs)
@@ -175,10 +170,6 @@ class DeepLinear(torch.nn.Module):
         """Return ``||sum_n coefficients_n x_n||`` (1,), of a network of one output."""
         norm: Tensor = torch.linalg.vector_norm(coefficients @ X)
         return norm.view(1)
-
-    def imbalance(self) -> Tensor:
-        """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
-        return layer_imbalance(list(self.layers))
 
     @door()
     def gradient_factors(

@@ -15,17 +15,18 @@ from .._support.kinds import fraction
 from .gated.frelu import FReLU
 from .protocols import check_inputs
 from .weights import (
+    LayeredNetwork,
     Start,
     Starting,
     balanced_units,
     check_hidden,
     copy_weights,
     draw_matrices,
-    layer_imbalance,
+    gated_dual_norms,
 )
 
 
-class DeepReLU(torch.nn.Module):
+class DeepReLU(LayeredNetwork):
     r"""ReLU network of one or more hidden layers.
 
     .. math:: f(x) = W_{L+1} \operatorname{relu}(W_L \cdots \operatorname{relu}(W_1 x))
@@ -89,11 +90,6 @@ class DeepReLU(torch.nn.Module):
         self.layers = torch.nn.ParameterList(drawn)
 
     @property
-    def degree(self) -> int:
-        """Degree of homogeneity in all weights: the number of layers."""
-        return len(self.layers)
-
-    @property
     def w1(self) -> Tensor:
         """The first layer's weights W_1 (width_1, D)."""
         first: Tensor = self.layers[0]
@@ -131,10 +127,6 @@ class DeepReLU(torch.nn.Module):
         does not change the function.
         """
         return torch.cat([gates_of(z, self.slope) for z in self._pre_activations(X)], dim=1)
-
-    def imbalance(self) -> Tensor:
-        """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
-        return layer_imbalance(list(self.layers))
 
     @door()
     def gradient_factors(
@@ -258,9 +250,7 @@ class ReLU(DeepReLU):
     @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
         """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``, present gates."""
-        v = (self.gates(X).to(X.dtype) * coefficients[:, None]).T @ X
-        norms: Tensor = torch.linalg.vector_norm(v, dim=1)
-        return norms
+        return gated_dual_norms(self.gates(X), coefficients, X)
 
 
 def activation(z: Tensor, slope: float) -> Tensor:

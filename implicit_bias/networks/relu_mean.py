@@ -11,7 +11,7 @@ from .._support.doors import door
 from .._support.kinds import weights
 from .drawn import averaged_units
 from .protocols import check_gates, check_inputs, check_start
-from .weights import as_tensor, copy_weights
+from .weights import as_tensor, copy_weights, gated_dual_norms
 
 
 class _UnitMean(torch.nn.Module):
@@ -136,9 +136,7 @@ class GDLN(_UnitMean):
     @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor) -> Tensor:
         """Return ``||v_k||`` (K,), ``v_k = sum_n coefficients_n g_k(x_n) x_n``."""
-        v = (gates * coefficients[:, None]).T @ X
-        norms: Tensor = torch.linalg.vector_norm(v, dim=1)
-        return norms
+        return gated_dual_norms(gates, coefficients, X)
 
 
 class ReLUMean(_UnitMean):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Self, TypedDict, Unpack, get_args
@@ -282,10 +283,7 @@ def copy_weights(parameters: Iterable[Tensor], values: Iterable[Tensor]) -> None
 
 def end_to_end(layers: Sequence[Tensor]) -> Tensor:
     """Return the product (K, width) of matrices (above, below) up to K scores, from the top."""
-    product = layers[-1]
-    for layer in range(len(layers) - 2, -1, -1):
-        product = product @ layers[layer]
-    return product
+    return reduce(torch.matmul, reversed(layers))
 
 
 def layer_imbalance(layers: Sequence[Tensor]) -> Tensor:
@@ -298,6 +296,34 @@ def layer_imbalance(layers: Sequence[Tensor]) -> Tensor:
     for below, above in pairwise(layers):
         squares.append(below.square().flatten(1).sum(1) - above.square().flatten(0, -2).sum(0))
     return torch.cat(squares)
+
+
+class LayeredNetwork(torch.nn.Module):
+    """Base of networks that are homogeneous in each of their layers, without biases.
+
+    Attributes
+    ----------
+    layers : sequence of Tensor
+        Weights (width_1, ..., D) to (K, width_{L-1}).
+    """
+
+    layers: torch.nn.ParameterList | list[Tensor]
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity in all weights: the number of layers."""
+        return len(self.layers)
+
+    def imbalance(self) -> Tensor:
+        """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
+        return layer_imbalance(list(self.layers))
+
+
+def gated_dual_norms(gates: Tensor, coefficients: Tensor, X: Tensor) -> Tensor:
+    """Return ``||sum_n coefficients_n gates[n, h] x_n||`` (H,)."""
+    v = (gates.to(X.dtype) * coefficients[:, None]).T @ X
+    norms: Tensor = torch.linalg.vector_norm(v, dim=1)
+    return norms
 
 
 def linear_factors(hidden: Tensor, layers: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from ..._support.doors import door
 from ..._support.words import InitName
 from ..weights import (
+    LayeredNetwork,
     Start,
     Starting,
     as_tensor,
@@ -17,12 +18,11 @@ from ..weights import (
     copy_weights,
     draw_gated,
     end_to_end,
-    layer_imbalance,
     upper_layers,
 )
 
 
-class GatedLayers(torch.nn.Module):
+class GatedLayers(LayeredNetwork):
     r"""Weights of a gated layer (H, ..., D) and of linear layers on it: ``head = V_L \cdots V_1``.
 
     As functions such networks depend on ``zeta[h] = head[h] w1[h]`` alone, one for every output.
@@ -104,7 +104,7 @@ class GatedLayers(torch.nn.Module):
             dtype=first.dtype,
             device=device,
         )
-        copy_weights([network.w1, *network.upper], [first, *layers])
+        copy_weights(network.layers, [first, *layers])
         return network
 
     @classmethod
@@ -140,9 +140,9 @@ class GatedLayers(torch.nn.Module):
         return layer if layer.is_floating_point() else layer.to(torch.float64)
 
     @property
-    def degree(self) -> int:
-        """Degree of homogeneity in all weights: the number of layers."""
-        return 1 + len(self.upper)
+    def layers(self) -> list[Tensor]:  # type: ignore[override]
+        """Return w1 and the upper matrices."""
+        return [self.w1, *self.upper]
 
     def head(self) -> Tensor:
         """Return the product (H,) of the upper matrices, (K, H) of K outputs."""
@@ -164,7 +164,3 @@ class GatedLayers(torch.nn.Module):
             return head.abs() * first
         norms: Tensor = torch.linalg.vector_norm(head, dim=0)
         return norms * first
-
-    def imbalance(self) -> Tensor:
-        """Return ``||incoming||^2 - ||outgoing||^2`` of all hidden units, (H + widths above,)."""
-        return layer_imbalance([self.w1.flatten(1), *self.upper])

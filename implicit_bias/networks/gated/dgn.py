@@ -14,13 +14,13 @@ from ..._support.kinds import whole_number
 from ..._support.words import InitName
 from ..protocols import check_gates, check_inputs
 from ..weights import (
+    LayeredNetwork,
     Start,
     Starting,
     as_tensor,
     balanced_units,
     copy_weights,
     draw_matrices,
-    layer_imbalance,
 )
 
 # Most entries of path coefficients that are listed: half a gigabyte of float64.
@@ -66,7 +66,7 @@ def initial_variance(*, widths: Sequence[int], gate_rate: float = 0.5) -> float:
     return float(1 / (gate_rate * math.prod(units) ** (1 / len(units)))) if units else 1.0
 
 
-class GatedStack(torch.nn.Module):
+class GatedStack(LayeredNetwork):
     """Base of networks whose layers are gated from outside, without biases.
 
     They are homogeneous in their weights. A subclass defines by `_shape` which weights a layer has,
@@ -106,11 +106,6 @@ class GatedStack(torch.nn.Module):
         drawn = begin.parameters(lambda rng: _draw(begin.init, shapes, deviation, rng))
         self.layers = torch.nn.ParameterList(drawn)
 
-    @property
-    def degree(self) -> int:
-        """Degree of homogeneity in all weights: the number of layers."""
-        return len(self.layers)
-
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
         """Return the scores (n,) of X (n, D) under gates (n, sum of widths), layer after layer."""
         check_inputs(X, self.layers[0], self.n_inputs)
@@ -121,10 +116,6 @@ class GatedStack(torch.nn.Module):
             hidden = self._through(self.layers[index], hidden, part)
         last: Tensor = self.layers[-1]
         return last.view(-1) @ hidden
-
-    def imbalance(self) -> Tensor:
-        """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
-        return layer_imbalance(list(self.layers))
 
     @door()
     def gradient_factors(self, X: Tensor, gates: Tensor) -> list[tuple[Tensor, Tensor]]:

@@ -108,7 +108,6 @@ class DLGN(OwnGates, torch.nn.Module):
                 "`gates` must be None for a DLGN, which sets its own: a network with given gates "
                 "is what `freeze_gates()` returns"
             )
-        check_inputs(X, self.gating[0], self.n_inputs)
         scores: Tensor = self.value(self.expert_inputs(X), self.soft_gates(X))
         return scores
 
@@ -117,7 +116,6 @@ class DLGN(OwnGates, torch.nn.Module):
 
         In [0, 1], and 0 or 1 if `beta` is None.
         """
-        check_inputs(X, self.gating[0], self.n_inputs)
         eta = torch.cat(self._pre_activations(X), dim=1)
         if self.beta is None:
             return (eta >= 0).to(eta)
@@ -131,9 +129,7 @@ class DLGN(OwnGates, torch.nn.Module):
         at x = 0.
         """
         with torch.no_grad():
-            inputs = as_tensor(X).to(self.gating[0])
-            check_inputs(inputs, self.gating[0], self.n_inputs)
-            parts = self._pre_activations(inputs)
+            parts = self._pre_activations(as_tensor(X).to(self.gating[0]))
         return torch.cat(parts, dim=1) >= 0
 
     def normals(self) -> Tensor:
@@ -163,6 +159,7 @@ class DLGN(OwnGates, torch.nn.Module):
 
     def _pre_activations(self, X: Tensor) -> list[Tensor]:
         """Eta (n, width) of every hidden layer."""
+        check_inputs(X, self.gating[0], self.n_inputs)
         found: list[Tensor] = []
         for layer in self.gating:
             found.append(linear(found[-1] if found else X, layer))

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import Unpack
 
-import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
 from ..._support.doors import door
 from ..protocols import check_gates, check_inputs
-from ..weights import Starting, as_tensor, linear_factors
+from ..weights import Starting, as_tensor, gated_dual_norms, linear_factors
 from .base import GatedLayers
 
 
@@ -108,9 +107,7 @@ class FReLU(GatedLayers):
     @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor) -> Tensor:
         """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``."""
-        v = (gates.to(X.dtype) * coefficients[:, None]).T @ X
-        norms: Tensor = torch.linalg.vector_norm(v, dim=1)
-        return norms
+        return gated_dual_norms(gates, coefficients, X)
 
     @door()
     def gradient_factors(self, X: Tensor, gates: Tensor) -> list[tuple[Tensor, Tensor]]:
