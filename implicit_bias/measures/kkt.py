@@ -5,7 +5,6 @@ Needs no formulation: frozen gates and homogeneity in the weights are enough.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping
 
@@ -19,7 +18,7 @@ from .._support.kinds import anything
 from .._support.shown import ReadOnly
 from .._support.solve import Norm, NormName, nonnegative_fit
 from .._support.words import WeightNorm
-from ..networks.adapted import plain, with_gates
+from ..networks.adapted import detached_copy, plain, with_gates
 from ..networks.losses.margins import are_classes
 from ..networks.placed_data import GatedData, Inputs, place_data
 from ..networks.protocols import HasDualNorms, check_homogeneous, check_scores
@@ -222,7 +221,7 @@ def kkt_distance(
     given = to_float64(place_data(network, X, y, gates))
     named = {k: p for k, p in plain(network).named_parameters() if p.requires_grad}
     layers = None if norm is None else LayerNorms.named(named, norm)
-    network, data = _margins_as_scores(with_gates(copy.deepcopy(network).double()), given)
+    network, data = _margins_as_scores(with_gates(detached_copy(network).double()), given)
     degree = check_homogeneous(network, data.X, data.gates)
     margin = margins(network, data)
     smallest = float(margin.min())

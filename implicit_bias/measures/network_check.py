@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from .._support.doors import door, result
-from ..networks.adapted import plain, takes_gates, with_gates
+from ..networks.adapted import detached_copy, plain, takes_gates, with_gates
 from ..networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ..networks.protocols import (
     HasDualNorms,
@@ -178,7 +177,7 @@ class _Trial:
     def faults(self, X: Inputs, gates: Inputs | None) -> Iterator[str]:
         """Yield every reason for which the module cannot be used."""
         try:
-            self.network = with_gates(copy.deepcopy(self.module).double())
+            self.network = with_gates(detached_copy(self.module).double())
             self.data = to_float64(place_data(self.network, X, None, gates))
             self.scores = self._call(self.data)
             check_scores(self.scores, (len(self.data.X),), self.network)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+from typing import TypeVar
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+N = TypeVar("N", bound=torch.nn.Module)
 
 # Attributes that a network may have beside `forward`: see the protocols.
 OPTIONAL = (
@@ -31,6 +36,17 @@ class GateFree(torch.nn.Module):
         """Return the scores (n,) of inputs (n, ...)."""
         scores: Tensor = self.module(X)
         return scores.flatten() if scores.numel() == len(X) else scores
+
+
+def detached_copy(network: N) -> N:
+    """Return a deep copy, in which what `forward` remembered of its last call is constant.
+
+    Tensors that hang on a graph, as kept activations and weights of `weight_norm` do, are refused
+    by `copy.deepcopy`; the copy makes its own when it is called.
+    """
+    kept = (value for part in network.modules() for value in tree_leaves(list(vars(part).values())))
+    on_graph = [value for value in kept if isinstance(value, Tensor) and not value.is_leaf]
+    return copy.deepcopy(network, {id(value): value.detach() for value in on_graph})
 
 
 def uncompiled(network: torch.nn.Module) -> torch.nn.Module:

@@ -48,6 +48,28 @@ class Misleading(Plain):
         return self.inner
 
 
+class Remembering(Plain):
+    """Keeps its units, and lists of them, which hang on the graph of the last call."""
+
+    def forward(self, X: Tensor) -> Tensor:
+        self.units = torch.relu(X @ self.inner)
+        self.kept = [{"units": self.units}]
+        return self.units @ self.out
+
+
+class Casting(Plain):
+    """Computes in single precision, whatever comes in."""
+
+    def forward(self, X: Tensor) -> Tensor:
+        units = torch.relu(X.float() @ self.inner.to(torch.float32)).type(torch.float32)
+        return units.to(dtype=torch.float32) @ self.out.float()
+
+
+def called(network: nn.Module) -> nn.Module:
+    network(torch.tensor(X))
+    return network
+
+
 class Shortcut(Plain):
     def forward(self, X: Tensor) -> Tensor:
         return super().forward(X) + X.sum(dim=1)
@@ -80,6 +102,8 @@ READ: dict[str, tuple[Callable[[], nn.Module], float]] = {
     "own module": (lambda: Plain(W, A), 0.0),
     "own module, leaky": (lambda: Leaky(W, A), SLOPE),
     "own module with w1": (lambda: Misleading(W, A), 0.0),
+    "own module that was called": (lambda: called(Remembering(W, A)), 0.0),
+    "own module in single precision": (lambda: called(Casting(W, A)), 0.0),
     "ReLU": (lambda: ib.ReLU.from_weights(W, A), 0.0),
     "DeepReLU": (deep_relu, SLOPE),
     "BalancedReLU": (lambda: BalancedReLU.from_weights(W, A), 0.0),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
@@ -12,7 +11,7 @@ from torch import Tensor
 from torch.func import functional_call, grad, jacrev, vmap
 
 from ..._support.solve import require_memory
-from ...networks.adapted import with_gates
+from ...networks.adapted import detached_copy, with_gates
 from ...networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ...networks.protocols import check_homogeneous
 
@@ -105,7 +104,7 @@ class MarginProblem:
 
     def at(self, w: Tensor) -> torch.nn.Module:
         """Return a copy of the network with these weights."""
-        network = copy.deepcopy(self.network)
+        network = detached_copy(self.network)
         with torch.no_grad():
             for p, value in zip(trained_weights(network), self.unflatten(w).values(), strict=True):
                 p.copy_(value)
@@ -136,7 +135,7 @@ def pose_problem(
         If data are malformed, weights are not finite, scores are not homogeneous of the degree, or
         a sample has no positive margin; memory cannot hold a gradient a sample.
     """
-    network = with_gates(copy.deepcopy(network).cpu().double())
+    network = with_gates(detached_copy(network).cpu().double())
     for name, p in network.named_parameters():
         if not bool(torch.isfinite(p).all()):
             raise ValueError(

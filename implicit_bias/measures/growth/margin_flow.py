@@ -17,7 +17,6 @@ by linearising at the last iterate: the implicit Euler step of that flow, whatev
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from torch import Tensor
 from ..._support.doors import door, result
 from ..._support.shown import Shown
 from ..._support.solve import nonnegative_fit
-from ...networks.adapted import plain, with_gates
+from ...networks.adapted import detached_copy, plain, with_gates
 from ...networks.losses.objectives import log_mean_loss
 from ...networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ...networks.protocols import HasUnitNorms, check_homogeneous
@@ -170,7 +169,7 @@ def margin_flow(
     if not (0 < step < math.inf and 0 < until < math.inf):
         raise ValueError(f"`until` and `step` must be positive, got {until} and {step}")
     data = to_float64(place_data(network, X, y, gates))
-    network = with_gates(copy.deepcopy(network).double())
+    network = with_gates(detached_copy(network).double())
     begin = _check_start(network, data)
     times = np.arange(math.log(begin), max(math.log(until), math.log(begin)) + step / 2, step)
     observe = observer or (lambda _: {})

@@ -5,7 +5,6 @@ The law is that of `growth_law`; here it is read off a network and its data.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +18,7 @@ from torch import Tensor
 from ..._support.doors import door
 from ..._support.solve import to_numpy
 from ...limits.limit import HasNorm
-from ...networks.adapted import with_gates
+from ...networks.adapted import detached_copy, with_gates
 from ...networks.losses.objectives import log_mean_loss
 from ...networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ...networks.protocols import HasDualNorms, HasUnitNorms, Homogeneous
@@ -125,7 +124,7 @@ def _missing(network: torch.nn.Module) -> str:
 
 def _state(network: torch.nn.Module, data: GatedData, kkt: KKTDistance) -> dict[str, Any]:
     """The loss, the margins and the weights as they are, and how units are growing."""
-    network = with_gates(copy.deepcopy(network).double())
+    network = with_gates(detached_copy(network).double())
     trained = trained_weights(network)
     margin = margins(network, data)
     fit = combined_gradient(network, data, torch.tensor(kkt.multipliers).to(data.y))

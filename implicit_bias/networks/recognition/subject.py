@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.functional import jvp
 from torch.func import functional_call, grad, vmap
+from torch.overrides import TorchFunctionMode
 
 from ..._support.solve import require_real
-from ..adapted import GateFree, plain, with_gates
+from ..adapted import GateFree, detached_copy, plain, with_gates
 from ..placed_data import GatedData, Inputs, place_data, trained_weights
 
 Weights = Mapping[str, Tensor]
@@ -71,7 +72,7 @@ class Subject:
 
     def frozen(self, names: Sequence[str]) -> Subject:
         """Return a copy whose parameters of these names are not trained."""
-        network = copy.deepcopy(self.network)
+        network = detached_copy(self.network)
         for name, p in network.named_parameters():
             p.requires_grad_(p.requires_grad and _own(self.network, name) not in names)
         return replace(self, network=network)
@@ -148,7 +149,9 @@ class Subject:
         def score(moving: dict[str, Tensor], x: Tensor, gate: Tensor | None) -> Tensor:
             """Return the score of one sample."""
             inputs = (x[None], None if gate is None else gate[None])
-            scores: Tensor = functional_call(self.network, self.named({**fixed, **moving}), inputs)
+            with _InDouble():
+                named = self.named({**fixed, **moving})
+                scores: Tensor = functional_call(self.network, named, inputs)
             return scores[0]
 
         moving = {name: weights[name] for name in names}
@@ -160,7 +163,7 @@ class Subject:
 
     def at(self, weights: Weights) -> torch.nn.Module:
         """Return a copy of the module with these weights."""
-        network = copy.deepcopy(self.network)
+        network = detached_copy(self.network)
         named = dict(network.named_parameters())
         with torch.no_grad():
             for name, value in self.named(weights).items():
@@ -172,14 +175,33 @@ class Subject:
         return drawn(self.weights, seed)
 
     def _called(self, weights: Weights) -> Tensor:
-        scores: Tensor = functional_call(
-            self.network, self.named(weights), (self.data.X, self.data.gates)
-        )
+        with _InDouble():
+            scores: Tensor = functional_call(
+                self.network, self.named(weights), (self.data.X, self.data.gates)
+            )
         return scores
 
     def named(self, weights: Weights) -> dict[str, Tensor]:
         """Return weights by the names that they have in `network`."""
         return {_prefix(self.network) + name: value for name, value in weights.items()}
+
+
+class _InDouble(TorchFunctionMode):
+    """Lets a `forward` that casts to a shorter type, as ``x.float()`` does, stay in float64."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        def longer(value: Any) -> Any:
+            shorter = isinstance(value, torch.dtype) and value.is_floating_point
+            return torch.float64 if shorter else value
+
+        named = {name: longer(value) for name, value in (kwargs or {}).items()}
+        func = Tensor.double if func in _CASTS else func
+        return func(*map(longer, args), **named)
+
+
+_CASTS = (Tensor.float, Tensor.half, Tensor.bfloat16)
 
 
 def own_weights(network: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
@@ -273,7 +295,7 @@ def _placed(
 
 def copied(network: torch.nn.Module) -> torch.nn.Module:
     """Return a copy of a module, uncompiled, in float64 on the CPU."""
-    return _uncompiled(copy.deepcopy(network)).cpu().double()
+    return _uncompiled(detached_copy(network)).cpu().double()
 
 
 def _uncompiled(network: torch.nn.Module) -> torch.nn.Module:
