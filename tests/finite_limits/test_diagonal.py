@@ -340,7 +340,7 @@ def test_targets_and_a_teacher_exclude_each_other() -> None:
         limit(X)
     with pytest.raises(ValueError, match="targets of a regression"):
         limit(X, y=y)
-    with pytest.raises(ValueError, match=r"`y` must have shape \(2,\) or \(2, K\)"):
+    with pytest.raises(ValueError, match=r"`y` must have shape \(2,\), or \(2, K\) with K >= 1"):
         limit(X, y=np.ones(3), loss="squared")
     several = limit(X, y=np.arange(6.0).reshape(2, 3), loss="squared").require()
     np.testing.assert_allclose(several.zeta, np.arange(6.0).reshape(2, 3).T)
