@@ -230,12 +230,15 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("models/*/model.py", (".", *BELOW_MODELS)),
     # A closed form and its trainer in one file, which meet in a picture.
     ("models/autoencoders/*.py", (".", "data.arrays", "runs.drawing.figures")),
+    # Stages of a run that solve, and see nothing that trains.
+    ("models/*/prediction.py", (".", "_support.solve", "data.*", "gates.*", "limits.*",
+                                "quantities.*", "runs.*")),
     # Prediction and training meet here, behind limit and network: in runs, their parts, pictures.
     *(
         (f"models/*/{name}.py", (".", *BELOW_MODELS))
         for name in ("parts", "*run", "diagnosis", "*comparison", "machines", "freezing", "figure",
-                     "schedule", "training", "prediction", "descent", "start", "frozen_trunk",
-                     "frozen_copy", "local_limit", "learning", "neurons")
+                     "schedule", "training", "descent", "start", "frozen_trunk", "frozen_copy",
+                     "local_limit", "learning", "neurons")
     ),
     *(
         (f"models/{name}.py", (".", *BELOW_MODELS))

@@ -13,6 +13,8 @@ from types import MappingProxyType
 from .._support.words import DecayName, LossName, MarginLoss, WeightNorm, words
 
 MARGIN_LOSSES, LOSSES = words(MarginLoss), words(LossName)
+# Those that have a least value, which losses of margins only tend to.
+LEAST_LOSSES = tuple(loss for loss in LOSSES if loss not in MARGIN_LOSSES)
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,10 @@ class Trainer:
         Whether `momentum` may be set.
     degree : int or None
         Degree of homogeneity that a network must have; None: any, or 0: none at all.
-    logarithmic : bool
-        Whether it works with log(loss), which only a loss of margins has.
+    losses : tuple of str
+        Losses that it descends: those of margins where it works with log(loss), which others lack.
     kinks : bool
         Whether it needs a network of ReLUs, whose kinks it rounds.
-    minimises : bool
-        Whether it needs a loss that has a least value, which one of margins has not.
     stepper : str
         "module:class" of what takes its steps, in `training.steppers`.
     norms : pair of str
@@ -58,9 +58,8 @@ class Trainer:
     automatic: frozenset[bool] = frozenset({True})
     takes_momentum: bool = False
     degree: int | None = 0
-    logarithmic: bool = True
+    losses: tuple[str, ...] = MARGIN_LOSSES
     kinks: bool = False
-    minimises: bool = False
     stepper: str = "line_search:LineSearchDescent"
     norms: tuple[WeightNorm, WeightNorm] = ("l2", "l2")
     own_momentum: float = 0.0
@@ -113,7 +112,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             full_batch=False,
             automatic=frozenset({False}),
             takes_momentum=True,
-            logarithmic=False,
+            losses=LOSSES,
             stepper="gradient_descent:GradientDescent",
             decays=("coupled", "decoupled"),
             # The published GLN experiment (Lippl, Abbott and Chung, appendix A.2).
@@ -136,7 +135,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
         "muon": _steepest("spectral", "linf", own_momentum=0.9),
         "adam": _steepest("linf", "linf", own_momentum=0.9, stepper="AdamDescent"),
         "lion": _steepest("linf", "linf", own_momentum=0.99, stepper="LionDescent"),
-        "newton": Trainer(logarithmic=False, minimises=True, stepper="newton:Newton", steps=(30,)),
+        "newton": Trainer(losses=LEAST_LOSSES, stepper="newton:Newton", steps=(30,)),
     }
 )
 
@@ -150,10 +149,7 @@ def get_trainer(name: str) -> Trainer:
 
 def losses_of(trainer: str) -> tuple[str, ...]:
     """Return the losses that a trainer can descend."""
-    row = get_trainer(trainer)
-    if row.minimises:
-        return tuple(loss for loss in LOSSES if loss not in MARGIN_LOSSES)
-    return MARGIN_LOSSES if row.logarithmic else LOSSES
+    return get_trainer(trainer).losses
 
 
 def check_loss(loss: str, trainer: str) -> None:
@@ -161,7 +157,7 @@ def check_loss(loss: str, trainer: str) -> None:
     if not isinstance(loss, str) or loss not in LOSSES:
         raise ValueError(f"`loss` must be one of {sorted(LOSSES)}, got {loss!r}")
     taken = losses_of(trainer)
-    if loss not in taken and get_trainer(trainer).minimises:
+    if loss not in taken and taken == LEAST_LOSSES:
         raise ValueError(
             f"trainer {trainer!r} goes to the least value of the loss, which {loss!r} has not: "
             f"take one of {sorted(taken)}, or the trainer 'annealed'"

@@ -6,7 +6,7 @@ import torch
 
 from ...networks.losses.objectives import log_mean_loss_gradient, mean_loss_gradient
 from ...networks.placed_data import GatedData
-from ..catalogue import get_trainer
+from ..catalogue import MARGIN_LOSSES, losses_of
 from ..network_stack import NetworkStack, Rate
 from ..settings import TrainingSettings
 from .decay import go_against, shrink
@@ -24,7 +24,7 @@ class GradientDescent(Stepper):
         self.state = {f"velocity.{i}": v for i, v in enumerate(velocity)}
         self._gradient = (
             log_mean_loss_gradient
-            if get_trainer(settings.trainer).logarithmic
+            if losses_of(settings.trainer) == MARGIN_LOSSES
             else mean_loss_gradient
         )
 
