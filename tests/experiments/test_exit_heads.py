@@ -39,7 +39,7 @@ def test_algorithm_6_1_as_printed_has_a_teacher_at_temperature_squared() -> None
     assert math.isnan(empty["printed"]) and empty["right"] == 0
 
 
-def test_the_tables_say_less_than_the_text_in_two_places() -> None:
+def test_the_tables_bear_the_text_out_but_for_a_rounded_digit_and_three_ties() -> None:
     tables = exit_heads.reported()
     assert len(tables) == 2 * (4 * 5 + 4 * 11)
     rows = tables.set_index(["table", "data", "exit"]).sort_index()
@@ -48,6 +48,12 @@ def test_the_tables_say_less_than_the_text_in_two_places() -> None:
     claims = {what: (printed, right) for what, printed, right in exit_heads.claims(tables)}
     assert claims["ImageNet: gains of up to, points"] == (3.8, 3.7)
     assert claims["CIFAR100: budgets at which distillation is no better"] == (0, 3)
+    apart = rows.distilled - rows.exit_wise
+    # Two entries of one digit, each off by up to half of it: a gain of 3.75 can be among them.
+    assert apart.loc[6.1].max() + 2 * 0.05 > 3.75
+    equal = apart.loc[6.2][apart.loc[6.2].abs() < 1e-9]
+    assert list(equal.index) == [("CIFAR(500)", k) for k in (9, 10, 11)]
+    assert (apart.loc[6.2].dropna() > -1e-9).all()  # nowhere worse
     # What the text says and the tables bear out: exit 1 matches all exits of ImageNet(100) within
     # the errors, early exits of the full ImageNet gain, late ones lose, and gains are largest with
     # few labels, at exit 1.

@@ -106,7 +106,7 @@ def test_theorem_5_2_the_limit_of_deep_students_is_exact(depth, loss) -> None:
     assert np.linalg.norm(limit.projection - end) == pytest.approx(limit.null_norm, abs=1e-9)
 
 
-def test_flow_of_d_22_is_that_of_the_layers_at_every_time() -> None:
+def test_lemma_d_2_flow_of_d_22_is_that_of_the_layers_at_every_time() -> None:
     w0 = starting(3)
     path = distillation.distillation_flow(X, TEACHER, w0, [0.0, 3.0, 3.0, 9.0], depth=3)
     np.testing.assert_allclose(path[0], w0, atol=1e-15)

@@ -237,7 +237,7 @@ def test_the_loss_of_a_gating_is_half_the_unexplained_second_moment() -> None:
 
 
 class TestErrata:
-    """What seed 002 prints, computed, beside what an integration of its model gives."""
+    """What the notes print, computed, beside what an integration of their model gives."""
 
     A, b = moments(X, Y, COIN)
 
@@ -279,6 +279,10 @@ class TestErrata:
         np.testing.assert_allclose(printed, 1.0, atol=1e-8)
         assert np.ptp(right) > 0.02
         assert max(right) < 0.9
+        # Means c m and m are parallel: the matrix has rank 1, and the score is 1 / (1 + c^2).
+        m1 = np.arange(1.0, 5.0)
+        outer = np.outer(m1, m1) * (1 + 0.5**2)
+        assert m1 @ np.linalg.pinv(outer, rcond=1e-10) @ m1 == pytest.approx(0.8, rel=1e-12)
 
     def test_equation_26_is_no_limit_while_it_decays(self) -> None:
         flow = gated_flow(X, Y, CELL, W0)
@@ -294,31 +298,38 @@ class TestErrata:
         assert np.linalg.norm(flow.limit[0] - printed(5.0)) > 0.1
         np.testing.assert_allclose(flow.limit[0], K * np.linalg.solve(S, b), atol=1e-10)
 
-    def test_equations_30_to_32_lose_the_difference_and_half_the_rate(self) -> None:
+    def test_equations_31_and_32_lose_the_half_difference_of_w_1_the_sum_and_half_the_rate(
+        self,
+    ) -> None:
         gates = GATES["redundant"]
         own = gates[:, 0] == 1
         S, b = X[own].T @ X[own] / N, X[own].T @ Y[own] / N
         A, full_b = moments(X, Y, gates)
+        half_fit, half_apart = np.linalg.solve(S, K * b) / 2, (W0[0] - W0[1]) / 2
         for t in (1.0, 2000.0):
             truth = integrate(A, full_b, W0, 1.0, [t])[0][:2]
             # Factors K restored: what remains wrong is what (31) and (32) say of the twins.
-            decay = expm(-t * S / K**2)
-            half_fit = np.linalg.solve(S, K * b) / 2
-            printed1 = half_fit + decay @ (W0[0] - half_fit)
-            printed2 = printed1 - (W0[0] - W0[1])
+            printed1 = half_fit + expm(-t * S / K**2) @ (W0[0] - half_fit)
+            printed2 = printed1 - 2 * half_apart
             np.testing.assert_allclose(gated_flow(X, Y, gates, W0)(t)[:2], truth, atol=1e-7)
             for printed, right in zip((printed1, printed2), truth, strict=True):
                 assert np.linalg.norm(printed - right) > 0.05 * np.linalg.norm(right)
-        # (32) also contradicts itself: the sum must fit the data of the open gate.
-        np.testing.assert_allclose(truth.sum(axis=0), K * np.linalg.solve(S, b), atol=1e-4)
-        assert np.linalg.norm(printed1 + printed2 - K * np.linalg.solve(S, b)) > 0.5
+            # Their difference is right as printed.
+            np.testing.assert_allclose(printed1 - printed2, truth[0] - truth[1], atol=1e-7)
+            # With (29) and (30): the mean at twice the rate, and half of the difference on top.
+            mean = half_fit + expm(-2 * t * S / K**2) @ (W0[:2].mean(axis=0) - half_fit)
+            np.testing.assert_allclose([mean + half_apart, mean - half_apart], truth, atol=1e-7)
+        # At the end (31) is half of the fit alone, and the sum misses the fit of the open gate.
+        np.testing.assert_allclose(printed1, half_fit, atol=1e-4)
+        np.testing.assert_allclose(truth.sum(axis=0), 2 * half_fit, atol=1e-4)
+        assert np.linalg.norm(printed1 + printed2 - 2 * half_fit) > 0.5
 
     def test_targets_zero_and_one_predict_otherwise_than_minus_one_and_one(self) -> None:
         fresh = np.random.default_rng(8).normal(size=(400, D)) + 0.3
         gates = np.random.default_rng(9).integers(0, 2, size=(400, K))
         by01 = solve_gated_ols(X, Y, COIN).predictor(fresh, gates) >= 0.5
         by11 = solve_gated_ols(X, 2 * Y - 1, COIN).predictor(fresh, gates) >= 0
-        assert 0.1 < np.mean(by01 != by11) < 0.9
+        assert np.mean(by01 != by11) == pytest.approx(0.415, abs=0.005)  # "41 % of them"
         # A constant input behind a gate that is always open makes them one and the same.
         with_bias, always = np.c_[X, np.ones(N)], np.c_[COIN, np.ones(N)]
         fresh, gates = np.c_[fresh, np.ones(400)], np.c_[gates, np.ones(400)]
