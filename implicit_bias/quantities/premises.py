@@ -26,8 +26,9 @@ GATES = Premise(
 )
 LOSS = Premise(
     name="exponential-like loss",
-    text="the loss is exponential-like: it falls to 0, its derivative is Lipschitz and has a tight "
-    "exponential tail",
+    text="the loss is exponential-like: it falls to 0, its derivative has a tight exponential tail "
+    "and is Lipschitz (of the exponential loss only on margins that are bounded from below, as "
+    "along a loss that does not rise)",
     known="by construction",
     needs={"loss": ("logistic", "exponential")},
 )

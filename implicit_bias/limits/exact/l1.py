@@ -81,7 +81,8 @@ class L1Margin(Formulation[L1Limit]):
     References
     ----------
     S. Gunasekar, J. D. Lee, D. Soudry, N. Srebro, "Implicit bias of gradient descent on linear
-    convolutional networks", theorem 2 and corollary 1, whose norm is this one at depth 2.
+    convolutional networks", theorem 2 and corollary 1, whose norm is this one at depth 2, by
+    analogy: of Fourier coefficients, where here are features.
 
     Examples
     --------

@@ -59,6 +59,13 @@ BELOW_ZERO = replace(
     holds=lambda begins, at_zero, way: begins < at_zero,
     unless=ONE_LAYER,
 )
+ZERO_START = Premise(
+    name="any start of one layer",
+    text="one layer begins at any weights: theorem 5.1 asks for 0, and of others what no sample "
+    "sees stays as it is",
+    known="by construction",
+    where=ONE_LAYER,
+)
 ASSUMED = (
     Premise(
         name="linear teacher",
@@ -66,6 +73,7 @@ ASSUMED = (
         known="by construction",
     ),
     RESOLVED,
+    ZERO_START,
     FULL_BATCHES,
     Premise(
         name="gradient flow",
@@ -91,8 +99,8 @@ MODELS = (
     Model(
         "distillation",
         theorem="a linear student of soft labels ends at its teacher's weights, projected on the "
-        "span of the samples, and, if deep, a multiple of what they do not see of its start "
-        f"({PHUONG}, theorems 5.1 and 5.2, the limit exact)",
+        "span of the samples, and what they do not see of its start, of which a deep one has a "
+        f"multiple ({PHUONG}, theorem 5.1 from any start, and 5.2 with the limit exact)",
         source="Phuong 2021, theorems 5.1 and 5.2",
         program="w(inf) = P w_* + c q / ||q||,  q = (I - P) w(0),  c^2 = ||q||^2 "
         "((||P w_*||^2 + c^2) / ||w(0)||^2)^((L-1)/L)",

@@ -83,9 +83,10 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
 
     References
     ----------
-    The limit of two layers that are homogeneous, with one column of features a unit: S. Gunasekar,
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", (22), of inputs that are all 1 behind the gates of X. By analogy S. Gunasekar,
     J. D. Lee, D. Soudry, N. Srebro, "Implicit bias of gradient descent on linear convolutional
-    networks", theorem 2 at depth 2.
+    networks", theorem 2 at depth 2, on Fourier coefficients in place of gates.
 
     Examples
     --------

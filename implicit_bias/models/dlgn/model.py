@@ -56,10 +56,11 @@ MODELS = (
         theorem="gates that are half-spaces of a linear network, frozen once they are trained. "
         "With one hidden layer the network then goes to a certified limit, for linear experts the "
         "group lasso over units "
-        f"({LIPPL}, equation 22), for constant ones the L1 margin of "
-        "gates (Gunasekar et al., Implicit bias of gradient descent on linear convolutional "
-        "networks, theorem 2)",
-        source="Lippl, Abbott and Chung 2022, equation 22; constant experts: Gunasekar et al. 2018",
+        f"({LIPPL}, equation 22), for constant ones the same of inputs that are all 1, which is "
+        "the L1 margin of gates (by analogy with Gunasekar et al., Implicit bias of gradient "
+        "descent on linear convolutional networks, theorem 2, on Fourier coefficients in place of "
+        "gates)",
+        source="Lippl, Abbott and Chung 2022, equation 22",
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1;  or  "
         "min sum_h |v_h| / sqrt(D)  s.t.  y_n sum_h g_h(x_n) v_h >= 1",
         assumes=ASSUMED,

@@ -49,6 +49,13 @@ SUPPORTS_SPAN = Premise(
     known="measured",
     where=PLAIN,
 )
+ALMOST_ALL = Premise(
+    name="almost all data",
+    text="the data are not among the few that theorem 3.1 leaves out: it is stated for almost all, "
+    "such as those drawn from a density have probability 1",
+    known="cannot be checked",
+    where=PLAIN,
+)
 LEAKY_SEPARATES = replace(
     SEPARATES,
     text="of leaky units: the network comes to separate the training data",
@@ -67,6 +74,7 @@ BOTH_STAY = Premise(
 ASSUMED = (
     ORTHOGONAL,
     SUPPORTS_SPAN,
+    ALMOST_ALL,
     replace(
         HOMOGENEOUS,
         text="the network has two layers and is homogeneous in its weights",

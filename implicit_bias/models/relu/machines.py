@@ -20,7 +20,7 @@ from ...limits.formulation import Formulation, Solving, solve_limit
 RELU_SVMS: Mapping[str, str] = MappingProxyType(
     {"rc": "SVM-RC", "lc": "SVM-LC", "hl": "SVM-HL", "gates_only": "gates-only"}
 )
-"""The four machines: their names in results, and in the literature."""
+"""The four machines: their names in results, and in the literature; the last in its program."""
 
 
 @parameters(
@@ -140,7 +140,7 @@ def solve_relu_svms(view: ReLUView, **solving: Unpack[Solving]) -> ReLULimits:
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
-    linear networks", section 5.2.
+    linear networks", section 5.2; gates-only: the program published with it.
     """
     return ReLULimits(
         **{

@@ -129,8 +129,9 @@ MODELS = (
         "relu",
         theorem="no theorem names the limit of a ReLU network on general data. Of one hidden "
         "layer the local optimum next to the trained network is found and certified, often as the "
-        f"best of all widths. Four machines freeze part of it ({LIPPL}, section 5.2); once its "
-        "gates are frozen at a step, its limit is the group lasso on them (equation 22)",
+        f"best of all widths. Four machines freeze part of it, three of them those of {LIPPL}, "
+        "section 5.2, and that of gates alone from the program published with it; once its gates "
+        "are frozen at a step, its limit is the group lasso on them (equation 22)",
         source="none for a ReLU network, its local optimum is certified; frozen gates: Lippl, "
         "Abbott and Chung 2022, equation 22",
         program="min sum_h ||u_h|| over networks near, certified; no theorem says that training "

@@ -56,7 +56,8 @@ DEEP = (
 
 ALONE = (
     "no theorem names the limit of a ReLU network on general data. Four machines freeze part of it "
-    "(Lippl, Abbott and Chung, section 5.2); the local optimum next to it was not looked for"
+    "(Lippl, Abbott and Chung, section 5.2, and gates-only of their program); the local optimum "
+    "next to it was not looked for"
 )
 
 
