@@ -118,8 +118,8 @@ def check_general(weights: ReLUWeights) -> Generality:
 
     References
     ----------
-    M. Phuong, "Underspecification in Deep Learning", definition A.11. The main text's third
-    condition, over all patterns, holds for no network.
+    M. Phuong, "Underspecification in Deep Learning", definition A.11, whose lemma A.11
+    excepts a unit on one pattern from the third condition; the main text shortens it.
 
     Examples
     --------
