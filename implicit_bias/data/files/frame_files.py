@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,8 @@ def read_csv(path: Path, label: str | None) -> Table:
     # Numbers as text take about as many bytes as float64.
     require_memory(path.stat().st_size // 8, f"the table {str(path)!r}", FEWER)
     try:
-        frame = pd.read_csv(path)
-    except (ValueError, OSError) as error:  # of pandas and of decoding are ValueErrors
+        frame, (heads, *first) = pd.read_csv(path), _first_lines(path)
+    except (ValueError, OSError, csv.Error) as error:  # of pandas and of decoding are ValueErrors
         reason = str(error).strip().splitlines()[0]
         raise ValueError(
             f"{str(path)!r} is no table of comma-separated values: {reason}"
@@ -52,7 +54,25 @@ def read_csv(path: Path, label: str | None) -> Table:
             f"the first line of {str(path)!r} holds numbers, and must name the columns: put a line "
             "such as a,b,label before it"
         )
+    if first and len(first[0]) > len(heads):  # pandas would take what is too much for an index
+        raise ValueError(
+            f"the first line of {str(path)!r} names {len(heads)} columns, and the next line has "
+            f"{len(first[0])} fields: name each column once, and end no line with a comma"
+        )
+    _check_names(path, heads)
     return _as_table(path, frame, label)
+
+
+def _first_lines(path: Path) -> list[list[str]]:
+    """Return the fields of the first two lines that have any."""
+    with path.open(newline="", encoding="utf-8-sig") as lines:
+        return [*islice((one for one in csv.reader(lines) if "".join(one).strip() or one[1:]), 2)]
+
+
+def _check_names(path: Path, columns: Sequence[str]) -> None:
+    twice = [name for name in columns if columns.count(name) > 1]
+    if twice:
+        raise ValueError(f"{str(path)!r} has two columns {twice[0]!r}: rename one")
 
 
 def read_parquet(path: Path, label: str | None) -> Table:
@@ -69,6 +89,7 @@ def read_parquet(path: Path, label: str | None) -> Table:
     try:
         about = pq.read_metadata(path)
         require_memory(about.num_rows * about.num_columns, f"the table {str(path)!r}", FEWER)
+        _check_names(path, about.schema.to_arrow_schema().names)
         frame = pq.read_table(path).to_pandas()
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{str(path)!r} is no Parquet file, or is damaged: {error}") from error
@@ -77,9 +98,6 @@ def read_parquet(path: Path, label: str | None) -> Table:
 
 def _as_table(path: Path, frame: Any, label: str | None) -> Table:
     columns = [str(name) for name in frame.columns]
-    twice = [name for name in columns if columns.count(name) > 1]
-    if twice:
-        raise ValueError(f"{str(path)!r} has two columns {twice[0]!r}: rename one")
     frame = frame.set_axis(columns, axis="columns")
     label = _label_column(path, columns, label)
     features = [name for name in columns if name != label]
