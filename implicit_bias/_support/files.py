@@ -8,6 +8,7 @@ import json
 import os
 import re
 import secrets
+import stat
 import time
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,37 @@ _COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 # Files that are being written, or that a killed writer has left, and when they must be the latter.
 UNFINISHED, UNFINISHED_SECONDS = ".*.new", 60.0
+NOT_PLAIN = "it is no plain file, but a pipe or a device"
 # A new file of this process alone: none that is there, nor what a link points to.
 _NEW = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 )
+# Neither a link's target is opened, nor is there a wait for the writer of a pipe.
+_OLD = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+def read_plain(path: str | os.PathLike[str]) -> bytes:
+    """Read a file of a folder that may be a stranger's: no link, no pipe, no device.
+
+    Raises
+    ------
+    OSError
+        If it is none, or cannot be read, with its path.
+    """
+    path = Path(path)
+    try:
+        check_plain(path)
+        with open(os.open(path, _OLD), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it has just become another
+                raise OSError(errno.EINVAL, NOT_PLAIN)
+            return file.read()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
@@ -46,7 +74,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     new = path.with_name(f".{secrets.token_hex(8)}.new")
     made = False  # the new file is there
     try:
-        _check_plain(path)
+        check_plain(path)
         with open(os.open(new, _NEW, 0o666), "wb") as file:
             made = True
             file.write(content)
@@ -62,15 +90,19 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
             new.unlink(missing_ok=True)
 
 
-def _check_plain(path: Path) -> None:
-    """Refuse a link, a device, or anything else that is no file of its own."""
+def check_plain(path: Path) -> None:
+    """Refuse a link, a device, or anything else that is there and no file of its own.
+
+    Raises
+    ------
+    OSError
+        Without the path.
+    """
     if path.is_symlink():
         raise OSError(errno.ELOOP, "it is a link: name the file itself")
     if path.exists() and not path.is_file():
         kind = errno.EISDIR if path.is_dir() else errno.EINVAL
-        raise OSError(
-            kind, "it is a folder, name a file" if path.is_dir() else "it is no plain file"
-        )
+        raise OSError(kind, "it is a folder, name a file" if path.is_dir() else NOT_PLAIN)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -111,7 +143,7 @@ def check_writable(path: str | os.PathLike[str], *, folder: bool) -> None:
         raise ValueError(f"{str(path)!r} is a file: name a folder")
     if not folder:
         try:
-            _check_plain(path)
+            check_plain(path)
         except OSError as error:
             raise ValueError(f"cannot write {str(path)!r}: {error.strerror}") from None
     target = path if folder else path.parent

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._support.files import clear_unfinished, from_json, write_atomically
+from .._support.files import clear_unfinished, from_json, read_plain, write_atomically
 from .reports.saved.files import INDEX, RESULTS, is_beside
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ def _index(path: Path) -> Mapping[str, Any]:
 def _noted(path: Path) -> Mapping[str, Any]:
     """Return what the folder says of its run; ValueError where it cannot be read."""
     try:
-        index = from_json((path / INDEX).read_bytes())
+        index = from_json(read_plain(path / INDEX))
     except FileNotFoundError:
         return {}
     except OSError as error:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._support.files import from_json, write_atomically
+from .._support.files import from_json, read_plain, write_atomically
 from ..options.values import not_one_of
 from ..runs.reports.report import Report
 from ..runs.reports.row import COLUMNS
@@ -91,7 +91,7 @@ def lacks(
     """Return True where the rules name a cell, by its rows, of which something is not kept."""
     wanted = named(rules, rows)
     try:
-        there = set(from_json((folder / KEPT_INDEX).read_bytes())) if wanted else set()
+        there = set(from_json(read_plain(folder / KEPT_INDEX))) if wanted else set()
     except (FileNotFoundError, ValueError, TypeError):
         return True
     return not ("report" in there or wanted <= there)

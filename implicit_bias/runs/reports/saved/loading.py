@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args, get_origin, overload
 
 from ...._support.doors import door
 from ...._support.extras import naming_extras
-from ...._support.files import from_json, write_atomically
+from ...._support.files import check_plain, from_json, read_plain, write_atomically
 from ...._support.kinds import anything
 from ...._support.names import PROMISED, Unreadable, found
 from ...._support.saved import filled, kind_of, read_saved
@@ -175,14 +175,18 @@ def _plain_name(name: Any) -> str:
 
 def _copy(source: Path, path: Path) -> None:
     if source.resolve() != path.resolve():
-        write_atomically(path, source.read_bytes())
+        write_atomically(path, read_plain(source))
 
 
 def _check_folder(folder: Path) -> None:
     """Refuse a folder without a report, and say what it is instead."""
+    where = repr(str(folder))
+    try:
+        check_plain(folder / REPORT)
+    except OSError as error:
+        raise ValueError(f"{REPORT} in {where} cannot be read: {error.strerror}") from error
     if (folder / REPORT).is_file():
         return
-    where = repr(str(folder))
     if (folder / RESULTS).is_file():
         raise ValueError(
             f"{where} holds the results of a run by implicit-bias {_version(folder / RESULTS)}, "
@@ -204,7 +208,7 @@ def _check_folder(folder: Path) -> None:
 def _version(results: Path) -> str:
     """Return the version that wrote these results."""
     try:
-        record = from_json(results.read_bytes())
+        record = from_json(read_plain(results))
     except (OSError, ValueError) as error:
         raise ValueError(f"{str(results)!r} cannot be read ({error}): run it again") from error
     known = isinstance(record, dict) and "version" in record
