@@ -9,6 +9,7 @@ arguments share, ``@door(X="n D", y="n: one label per row of X")``.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import math
@@ -59,6 +60,28 @@ def result(**checks: Check | str) -> Callable[[Made], Made]:
     Their numbers and arrays may be negative, infinite and NaN.
     """
     return lambda cls: _made(cls, checks, RESULTS)
+
+
+def check_fields(kind: Any, state: Mapping[str, Any]) -> None:
+    """Check the fields of a dataclass of results that no constructor has seen, kind by kind.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    for name, check in _kinds(kind).items():
+        check(name, state[name])
+
+
+@functools.cache
+def _kinds(kind: Any) -> dict[str, Check]:
+    """Return the check of each field, in the names of the module that declares it."""
+    return {
+        name: _check(check_of(hint, RESULTS, vars(sys.modules[base.__module__])))
+        for base in reversed(kind.__mro__)
+        for name, hint in inspect.get_annotations(base).items()
+        if name in {one.name for one in dataclasses.fields(kind)}
+    }
 
 
 def _made(cls: Made, checks: Checks, named: Mapping[str, Check] | None) -> Made:

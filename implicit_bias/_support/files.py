@@ -15,8 +15,9 @@ from typing import Any
 
 # Levels of JSON that are read: reports have about 30.
 DEEPEST = 90
-# Control characters, which may command a terminal; tabs and line ends are not among them.
-_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Control characters, which may command a terminal, but for tabs and line ends; and marks of the
+# direction of writing, which show a text in another order than it has.
+_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 # Files that are being written, or that a killed writer has left, and when they must be the latter.
 UNFINISHED, UNFINISHED_SECONDS = ".*.new", 60.0
@@ -172,7 +173,7 @@ def from_json(text: str | bytes) -> Any:
 
 
 def harmless(text: str) -> str:
-    """Return a text without control characters, which may command a terminal."""
+    """Return a text without what may command a terminal, or turn the order of its letters."""
     return _COMMANDS.sub("", text)
 
 

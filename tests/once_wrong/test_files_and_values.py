@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
+import re
 import shutil
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
+from click.testing import CliRunner
 from pyarrow import parquet
 
 import implicit_bias as ib
+from implicit_bias import cli
+from implicit_bias.runs.reports import KIND, read_saved, write_saved
+from implicit_bias.runs.reports.shown.page import render_html
 from tests.reports.kept import NOW
 
 
@@ -84,3 +93,64 @@ def test_a_folder_of_links_and_pipes_is_refused_at_once(kind, name, folder) -> N
         ib.load(folder)
     with pytest.raises(ValueError, match=r"no plain file|link"):
         ib.run("linear", n_train=30, steps=2, save=folder)
+
+
+STATE, FIRST = ("heading", "state"), ("findings", 0)
+TABLE, SIDE = (*FIRST, "tables", "of", 0, "state"), (*FIRST, "sides", "of", 0, "state")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ((*STATE, "title"), 5), ((*STATE, "setup"), None), ((*STATE, "record"), []),
+        ((*STATE, "record", "options"), 5), ((*STATE, "assumptions"), 5),
+        ((*STATE, "assumptions"), {"#": "tuple", "of": [5]}),
+        ((*TABLE, "columns"), None), ((*TABLE, "rows"), {"#": "tuple", "of": [5]}),
+        ((*TABLE, "title"), [1]), ((*SIDE, "values"), 5), ((*SIDE, "name"), None),
+        ((*FIRST, "statuses"), {"limit": "SOLVED"}), ((*FIRST, "certificates"), {"limit": 5}),
+        ((*FIRST, "tables"), {"#": "tuple", "of": ["text"]}),
+        ((*FIRST, "sides"), {"#": "tuple", "of": [[]]}),
+        ((*FIRST, "record"), {"x": {"#": "tuple", "of": [{"#": "set", "of": [1]}]}}),
+    ],
+)  # fmt: skip
+def test_a_report_that_says_nothing_readable_is_refused_when_it_is_loaded(
+    path, value, folder
+) -> None:
+    arrays, record = read_saved(folder / "report.safetensors", KIND)
+    node: Any = record
+    for step in path[:-1]:
+        node = node[step]
+    assert path[-1] in node
+    node[path[-1]] = value
+    write_saved(folder / "report.safetensors", KIND, arrays, record)
+    with pytest.raises(ValueError, match=r"was saved by implicit-bias .* cannot read it") as caught:
+        ib.load(folder)
+    assert "\n" not in str(caught.value)
+
+
+MARKS = "\x1b[2J\x9b31m\x07\u202e\u2066\u200f\u061c"
+COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def test_no_label_of_own_data_commands_a_terminal_or_turns_its_text(tmp_path) -> None:
+    X = [[1.0, 0.5], [0.5, 1.0], [-1.0, -0.5], [-0.5, -1.0]] * 4
+    path = tmp_path / "x.csv"
+    lines = [f"{a + k / 64},{b},{'cat' if a > 0 else 'dog'}{MARKS}" for k, (a, b) in enumerate(X)]
+    path.write_text("\n".join(["a,b,label", *lines]) + "\n", encoding="utf-8")
+    report = ib.run("linear", data=str(path), n_val=4, steps=0, positive=f"cat{MARKS}")
+    assert COMMANDS.search(report.heading.setup)  # the label itself stays what it is
+    texts = [str(report), report.details(), repr(report), report._repr_html_(), render_html(report)]
+    words = ["compare", "--model", "linear", "--data", str(path), "--n-val", "4", "--steps", "0"]
+    shown = CliRunner().invoke(cli.main, [*words, "--positive", f"cat{MARKS}"])
+    assert shown.exit_code == 0, shown.stderr
+    for text in (*texts, shown.stdout, shown.stderr):
+        assert not COMMANDS.search(text)
+    assert "cat" in str(report) and "cat" in shown.stdout
+
+
+def test_what_diagnose_says_is_pickled_and_copied() -> None:
+    X = np.array([[2.0, 0.5], [1.0, 1.5], [-1.0, -2.0], [-2.0, -0.5]])
+    torch.manual_seed(0)
+    report = ib.diagnose(torch.nn.Linear(2, 1, bias=False), X, np.array([1.0, 1, -1, -1]))
+    for again in (pickle.loads(pickle.dumps(report)), copy.deepcopy(report)):
+        assert str(again) == str(report) and again.row() == report.row()

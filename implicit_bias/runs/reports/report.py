@@ -9,7 +9,7 @@ from types import GenericAlias
 from typing import TYPE_CHECKING, Generic
 
 from ..._support.doors import door, result
-from ..._support.files import write_atomically
+from ..._support.files import harmless, write_atomically
 from .contents import Contents
 from .held import (
     ClassesT,
@@ -97,7 +97,7 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
 
     def __repr__(self) -> str:
         ending = "" if self.finished else ", interrupted"
-        return (
+        return harmless(
             f"Report({self.heading.model}: {self.verdict}{ending}{', ' * bool(self.failure)}"
             f"{self.failure or ''}\n  {self.heading.setup}\n  {', '.join(self.objects)})"
         )

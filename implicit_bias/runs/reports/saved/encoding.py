@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...._support.doors import check_fields
 from ...._support.names import Unreadable, found, name_of
 from ...._support.saved import filled, text_array
 
@@ -220,6 +221,7 @@ class Decoder:
         state = filled(kind, self._state(node))
         if issubclass(kind, tuple):
             return tuple.__new__(kind, state.values())
+        check_fields(kind, state)
         value = object.__new__(kind)
         value.__dict__.update(state)
         return value

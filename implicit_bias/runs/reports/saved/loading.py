@@ -121,11 +121,23 @@ def _read_report(folder: Path) -> Report:
     arrays, record = read_saved(path, KIND)
     with KIND.complete(path, "it"):
         try:
-            return _report(record, Decoder(arrays), folder)
+            report = _report(record, Decoder(arrays), folder)
+            _check_shown(report)
+            return report
         except Unreadable:
             raise
-        except (ValueError, AttributeError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
             raise Unreadable(f"it is not built as a report is ({error})") from error
+
+
+def _check_shown(report: Report) -> None:
+    """Let a report say all that it has to say, pictures aside: what cannot is no report."""
+    from ..shown.page import page_tables
+
+    report.details(), report.rows(), report.to_json(), report._repr_html_(), page_tables(report)
+    texts = [str(report), *map(repr, (report, report.heading, *report.objects.values()))]
+    if not all(isinstance(text, str) for text in texts):
+        raise Unreadable("it has no text")
 
 
 def _report(record: Mapping[str, Any], decoder: Decoder, folder: Path) -> Report:

@@ -13,7 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ...._support.extras import naming_extras
-from ...._support.files import write_atomically
+from ...._support.files import harmless, write_atomically
 from ...._support.solve import html_table
 from ....quantities.formatting import DASH
 from ....quantities.said import Table
@@ -86,7 +86,8 @@ def render_html(report: Contents, *, command: str | None = None) -> str:
     )
     pages.filters["unbroken"] = _unbroken
     picture = _picture(report.figure())
-    return pages.get_template("page.html.j2").render(
+    certificate, *provenance = page_tables(report)
+    page = pages.get_template("page.html.j2").render(
         heading=report.heading,
         headline=report.verdicts,
         figures=_figures(report),
@@ -98,10 +99,16 @@ def render_html(report: Contents, *, command: str | None = None) -> str:
         longest=LONGEST,
         tables=report.tables,
         picture=picture,
-        certificate=_certificate(report.certificates),
-        provenance=_provenance(report.heading.record),
+        certificate=certificate,
+        provenance=provenance,
         command=report.call if command is None else command,
     )
+    return harmless(page)
+
+
+def page_tables(report: Contents) -> list[Table]:
+    """Return the tables that a page alone has: the certificates, and what the run was made of."""
+    return [_certificate(report.certificates), *_provenance(report.heading.record)]
 
 
 def render_cell(report: Contents) -> str:
@@ -110,7 +117,8 @@ def render_cell(report: Contents) -> str:
     tables = (html_table(table.title, table.columns, table.rows) for table in report.tables)
     text = "".join(f"<div>{escape(line)}</div>" for line in texts)
     head = "<br>".join(escape(str(one)) for one in report.verdicts)
-    return f"<b>{head}</b><div>{escape(report.heading.title)}</div>{text}{''.join(tables)}"
+    title = f"<div>{escape(report.heading.title)}</div>"
+    return harmless(f"<b>{head}</b>{title}{text}{''.join(tables)}")
 
 
 def _unbroken(text: str) -> Markup:

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ...._support.files import harmless
 from ....quantities.assumptions import Assumption
 from ....quantities.definition import Quantity
 from ....quantities.formatting import DASH, aligned
@@ -69,7 +70,7 @@ def render_screen(report: Contents, width: int = WIDTH) -> str:
     # What the table leaves over is for the assumptions.
     room = LINES - used - len(blocks[2]) + OF_THEORY
     blocks[3] = [*_theory(report, width, room), *_wrapped(heading.more or FOOT, width, 2)]
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    return harmless("\n\n".join("\n".join(block) for block in blocks if block))
 
 
 def screen_table(
