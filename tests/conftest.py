@@ -1,6 +1,10 @@
-"""One thread a process, before anything loads: tests run side by side, one process a core."""
+"""One thread a process, before anything loads: tests run side by side, one process a core.
+
+And Ctrl-C raises, also where they run in the background of a shell, which ignores it.
+"""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +13,7 @@ import pytest
 
 for library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).parents[1]
 BUILD = "import setuptools; setuptools.setup()"
 

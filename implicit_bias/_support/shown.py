@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import partial
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -16,15 +18,59 @@ FEW, LETTERS = 4, 60
 
 
 class ReadOnly:
-    """A mixin for dataclasses, to whose arrays nobody can write."""
+    """A mixin for dataclasses, to whose arrays nobody can write, nor to those of copies."""
 
     def __post_init__(self) -> None:
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        ReadOnly.__post_init__(self)
 
-class Shown:
+
+class Valued:
+    """A mixin for dataclasses of arrays with ``eq=False``, which are equal by their values."""
+
+    def __eq__(self, other: object) -> bool:
+        return same(self, other) if type(self) is type(other) else NotImplemented
+
+    def __hash__(self) -> int:
+        values = (getattr(self, one.name) for one in fields(self))  # type: ignore[arg-type]
+        return hash((type(self), *(one for one in values if isinstance(one, int | str | Enum))))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two values are of a kind and hold the same, number by number; NaN is NaN."""
+    if one is other:
+        return True
+    if isinstance(one, float | int) and isinstance(other, float | int):
+        return one == other or (one != one and other != other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other, equal_nan=one.dtype.kind == other.dtype.kind == "f")
+    if hasattr(one, "untyped_storage"):  # a tensor
+        return one.device == other.device and one.dtype == other.dtype and bool(one.equal(other))
+    if isinstance(one, Mapping):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, partial):
+        return same((one.func, one.args, one.keywords), (other.func, other.args, other.keywords))
+    if isinstance(one, MethodType):
+        return one.__func__ is other.__func__ and same(one.__self__, other.__self__)
+    if is_dataclass(one):
+        held = [field.name for field in fields(one)]
+    elif type(one).__eq__ is not object.__eq__ or not hasattr(one, "__dict__"):
+        return bool(one == other)
+    else:
+        held = [*vars(one)]
+    return all(hasattr(other, key) and same(getattr(one, key), getattr(other, key)) for key in held)
+
+
+class Shown(Valued):
     """A mixin for dataclasses, whose representation has arrays by their shapes.
 
     The dataclass must have ``repr=False``.

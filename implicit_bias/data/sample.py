@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.doors import door
+from .._support.shown import in_brief, same
 from .._support.solve import ArrayLike, array_namespace, is_torch_array, to_numpy
 
 if TYPE_CHECKING:
@@ -82,6 +83,19 @@ class Sample(_Parts[KindT]):
             got = f"shape {tuple(own.shape)}"
             raise ValueError(f"`gates` must have {n} rows, one a row of X, got {got}")
         return tuple.__new__(cls, (inputs, _as(X, y), own))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sample) and same(tuple(self), tuple(other))
+
+    def __ne__(self, other: object) -> bool:  # tuples have one of their own
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.X.shape))
+
+    def __repr__(self) -> str:
+        parts = (f"{name}={in_brief(one)}" for name, one in self._asdict().items())
+        return f"Sample({', '.join(parts)})"
 
     @property
     def required_gates(self) -> KindT:

@@ -51,7 +51,7 @@ class _Attributes(dict[str, Any]):
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
-class Result(Answer, Said):
+class Result(ReadOnly, Answer, Said):
     """Base of every certified answer of this package, all of which are frozen dataclasses.
 
     A subclass, which needs no decorator, declares its fields, `status` and `certificate` among
@@ -220,7 +220,7 @@ class Result(Answer, Said):
         return self.__dict__ | {"status": self.status.name}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state | {"status": Status[state["status"]]})
+        super().__setstate__(state | {"status": Status[state["status"]]})
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return titles and texts of the quantities of `LINES`, those that it has."""
@@ -242,10 +242,6 @@ class Result(Answer, Said):
 
     def _shown_rows(self) -> list[tuple[str, str]]:
         return record_lines(self.to_dict())
-
-
-class ReadOnlyResult(ReadOnly, Result):
-    """Base of results whose arrays are all NumPy's: nobody can write to them."""
 
 
 class Solved(Result):

@@ -28,9 +28,11 @@ PICTURES = (".png", ".svg", ".pdf")
 def say(text: str, *, err: bool = False) -> None:
     """Print a text, on stderr if `err`, without what would command the terminal.
 
-    Names and labels of data, and messages about them, come from files.
+    Names and labels of data, and messages about them, come from files. Letters that the stream
+    does not have are printed as their numbers.
     """
-    click.echo(harmless(text), err=err)
+    encoding = getattr(sys.stderr if err else sys.stdout, "encoding", None) or "utf-8"
+    click.echo(harmless(text).encode(encoding, "backslashreplace").decode(encoding), err=err)
 
 
 def ending(*endings: str) -> Any:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 import pickle
 import re
 import shutil
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ import implicit_bias as ib
 from implicit_bias import cli
 from implicit_bias.runs.reports import KIND, read_saved, write_saved
 from implicit_bias.runs.reports.shown.page import render_html
+from tests.commands import environment
 from tests.reports.kept import NOW
 
 
@@ -154,3 +158,90 @@ def test_what_diagnose_says_is_pickled_and_copied() -> None:
     report = ib.diagnose(torch.nn.Linear(2, 1, bias=False), X, np.array([1.0, 1, -1, -1]))
     for again in (pickle.loads(pickle.dumps(report)), copy.deepcopy(report)):
         assert str(again) == str(report) and again.row() == report.row()
+
+
+CORNERS = np.array([[2.0, 0.5], [1.0, 1.5], [-1.0, -2.0], [-2.0, -0.5]])
+LABELS = np.array([1.0, 1.0, -1.0, -1.0])
+
+
+def test_samples_are_compared_by_their_numbers() -> None:
+    one, same = ib.Sample(CORNERS, LABELS), ib.Sample(CORNERS.copy(), LABELS.copy())
+    assert (one == same) is True and (one != same) is False and hash(one) == hash(same)
+    others = (ib.Sample(-CORNERS, LABELS), ib.Sample(CORNERS[:2], LABELS[:2]),
+              ib.Sample(CORNERS, LABELS, gates=np.ones((4, 1))))  # fmt: skip
+    assert not any(one == other for other in others) and one != "sample"
+    assert {one, same, *others} == {one, *others} and len({one, same}) == 1
+    tensors = ib.Sample(torch.tensor(CORNERS), LABELS)
+    assert tensors == ib.Sample(torch.tensor(CORNERS), LABELS) and tensors != one
+    assert pickle.loads(pickle.dumps(one)) == one == copy.deepcopy(one)
+    assert len(repr(ib.Sample(np.ones((300, 20)), np.ones(300)))) < 200
+
+
+def results() -> list[Any]:
+    gates = (CORNERS[:, :1] > 0).astype(int)
+    return [
+        ib.solve_linear_svm(CORNERS, LABELS),
+        ib.solve_gln_svm(CORNERS, LABELS, gates, n_contexts=2),
+        ib.limits.solve_fit(CORNERS, LABELS, penalty=0.1),
+    ]
+
+
+def test_copies_of_results_equal_their_originals_and_other_results_do_not() -> None:
+    first = results()
+    for one in first:
+        for again in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+            assert again == one and hash(again) == hash(one)
+        assert one != dataclasses.replace(one, seconds=one.seconds + 1)
+    assert first[0] != ib.solve_linear_svm(2 * CORNERS, LABELS) and first[0] != first[1]
+
+
+def test_arrays_of_results_are_read_only_in_copies_as_well() -> None:
+    for one in results():
+        for again in (one, copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+            arrays = [name for name, value in vars(again).items() if isinstance(value, np.ndarray)]
+            assert arrays
+            for name in arrays:
+                with pytest.raises(ValueError, match="read-only"):
+                    getattr(again, name)[...] = 5.0
+
+
+def test_a_result_leaves_arrays_of_its_caller_writable() -> None:
+    X, y = CORNERS.copy(), LABELS.copy()
+    ib.solve_linear_svm(X, y), ib.limits.solve_fit(X, y, penalty=0.1)
+    X[0, 0] = y[0] = 3.0
+
+
+def test_copies_of_a_report_equal_it_and_other_reports_do_not() -> None:
+    report = ib.run("linear", n_train=30, n_val=10, steps=5)
+    assert pickle.loads(pickle.dumps(report)) == report == copy.deepcopy(report)
+    assert hash(copy.deepcopy(report)) == hash(report)
+    assert report != ib.run("linear", n_train=30, n_val=10, steps=6)
+
+
+def test_a_screen_is_printed_in_any_encoding(folder) -> None:
+    arrays, record = read_saved(folder / "report.safetensors", KIND)
+    record["heading"]["state"]["setup"] += " of \u03b1 and caf\u00e9"
+    write_saved(folder / "report.safetensors", KIND, arrays, record)
+    shown = CliRunner(charset="latin-1").invoke(cli.main, ["show", str(folder)])
+    assert shown.exit_code == 0, shown.stderr
+    text = shown.stdout_bytes.decode("latin-1")
+    assert " ".join(text.split()).count("of \\u03b1 and caf\u00e9") == 1
+
+
+def test_a_gap_of_nothing_is_not_waited_for() -> None:
+    # The best mean of sign matrices for three samples, one a class, by hand: 3/4 of the margin.
+    found = ib.limits.sign_layer_bounds(np.eye(3), [0, 1, 2], width=12, tol=5e-324)
+    assert found.lower <= 0.75 / 12 <= found.upper == pytest.approx(0.75 / 12)
+
+
+@pytest.mark.parametrize("n", [-1, 0])
+def test_a_bound_of_no_samples_is_refused_as_one_of_fewer_is(n) -> None:
+    with pytest.raises(ValueError, match=f"`n` must be at least 1, got {n}"):
+        ib.distillation.risk_bound(lambda theta: 1 - 2 * theta / np.pi, n)
+
+
+def test_ctrl_c_raises_in_tests_however_they_were_started() -> None:
+    code = ("import signal, tests.conftest; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+            "import importlib; importlib.reload(tests.conftest); "
+            "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler")  # fmt: skip
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment())

@@ -33,6 +33,8 @@ MOST_CLASSES = 14
 ADDED = 20
 # A share of a sign matrix below this is rounding of the linear program.
 SHARE = 1e-10
+# And a relative gap below this.
+FINEST = 1e-9
 _UNIT = 2.0**-52
 
 
@@ -111,7 +113,8 @@ def sign_layer_bounds(
     n_contexts : int, optional
         C, of gates that are contexts.
     tol : float
-        Relative gap of gamma to reach, in (0, 1). A wider one leaves both bounds true.
+        Relative gap of gamma to reach, in (0, 1), no narrower than 1e-9. A wider one leaves both
+        bounds true.
     max_iterations : int
         Linear programs to solve.
 
@@ -177,6 +180,7 @@ class _Game:
         self.left: list[Floats] = []  # (H, K) each
         self.right: list[Floats] = []  # (H, Q) each
         self.columns: list[Floats] = []  # (m,) margins each
+        self.known: set[bytes] = set()
         self.sizes = image.absolute()
 
     def solved(self, tol: float, max_iterations: int) -> tuple[float, float, Floats, Floats]:
@@ -185,12 +189,15 @@ class _Game:
         lam, shares, gamma = np.full(m, 1 / m), np.zeros(0), -math.inf
         above, proof = self.added(lam), lam
         nothing = SHARE * float(self.sizes.adjoint(lam).sum())
+        tol = max(tol, FINEST)
         for _ in range(max_iterations):
             gamma, found, shares = self._over_found()
+            before = len(self.columns)
             bound = self.added(found)
             if bound < above:
                 above, proof = bound, found
-            if above <= max(gamma * (1 + tol), nothing):
+            # Without a further matrix the next program is this one: no gap is narrower.
+            if above <= max(gamma * (1 + tol), nothing) or len(self.columns) == before:
                 break
         shares = np.append(shares, np.zeros(len(self.columns) - len(shares)))
         return gamma, above, proof, shares
@@ -204,6 +211,10 @@ class _Game:
         gate = np.arange(len(V))
         for best in order.T:  # of every gate its j-th
             s, t = self.signs[best], np.where(products[gate, best] >= 0, 1.0, -1.0)
+            name = s.tobytes() + t.tobytes()
+            if name in self.known:
+                continue
+            self.known.add(name)
             matrices = s[:, :, None] * t[:, None, :]
             self.left.append(s)
             self.right.append(t)

@@ -26,7 +26,7 @@ from ..._support.solve import (
 from ...data.arrays import Floats
 from ...quantities.definition import Quantity
 from ..predictors import LinearPredictor
-from ..result import ReadOnlyResult, proved, size_of
+from ..result import Result, proved, size_of
 
 _SIDE = "m: one weight a column of features"
 DATA = {
@@ -70,7 +70,7 @@ class DiagonalCertificate:
     distance: float
 
 
-class DiagonalLimit(ReadOnlyResult):
+class DiagonalLimit(Result):
     r"""The limit of gradient flow of a diagonal network, from the start that it has.
 
     .. math:: \min_b \sum_i \phi_i(b_i) \quad\text{s.t.}\quad \Phi b = y

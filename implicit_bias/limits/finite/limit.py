@@ -31,7 +31,7 @@ from ..predictors import (
     Predictor,
     unit_matrices,
 )
-from ..result import ReadOnlyResult, Solved, how_many, proved, size_of
+from ..result import Solved, how_many, proved, size_of
 from .arguments import coefficients_of
 from .certificate import FitLimitCertificate
 from .problem import fit_problem
@@ -72,7 +72,7 @@ class FitChoice(Solved):
         return fit_problem(X, y, gates, self.loss, self.n_contexts, self.sample_weight)
 
 
-class FitLimit(ReadOnlyResult, FitChoice):
+class FitLimit(FitChoice):
     r"""The limit of training with weight decay, or of least-norm interpolation.
 
     .. math:: \min_\zeta \frac1n \sum_n \ell(f_\zeta(x_n), y_n) + R(\zeta)

@@ -20,7 +20,7 @@ from ..._support.solve import (
 from ...data.arrays import Floats, SparseArray, as_csr
 from ..literal import LiteralProgram, constant, cvxpy_module, max_margin
 from ..predictors import DecisionFunction
-from ..result import MaxMarginResult, ReadOnlyResult
+from ..result import MaxMarginResult
 from .arrays import check_kernel, cross_matrix, targets
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class KernelPredictor(DecisionFunction):
         return np.asarray(cross @ self.zeta)
 
 
-class KernelLimit(ReadOnlyResult, MaxMarginResult):
+class KernelLimit(MaxMarginResult):
     """The hard-margin SVM of a kernel, with the bounds that prove it.
 
     Attributes

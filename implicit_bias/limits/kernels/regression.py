@@ -12,7 +12,7 @@ from ..._support.doors import door
 from ..._support.solve import Array, Status, require_positive, require_tolerance
 from ...data.arrays import Floats
 from ..literal import LiteralProgram, constant, cvxpy_module
-from ..result import ReadOnlyResult
+from ..result import Result
 from .arrays import check_kernel, cross_matrix, targets
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class KernelRegressionCertificate:
     stationarity: float
 
 
-class KernelRegression(ReadOnlyResult):
+class KernelRegression(Result):
     r"""Gradient descent on :math:`\tfrac12 \sum_n e_n^2`, e the errors, with a constant kernel K.
 
     Attributes

@@ -23,7 +23,7 @@ from ..._support.solve import (
 )
 from ...data.arrays import Floats
 from ..predictors import DecisionFunction
-from ..result import ReadOnlyResult, Result, how_many, proved, size_of
+from ..result import Result, how_many, proved, size_of
 from .bound import largest_dual
 from .problem import ReLUProblem
 
@@ -153,7 +153,7 @@ class Searched(Result):
     seconds: float = field(kw_only=True)
 
 
-class ReLULocalLimit(ReadOnlyResult, Searched, ConeProof):
+class ReLULocalLimit(Searched, ConeProof):
     r"""A local optimum of the margin problem of two-layer ReLU networks, with its proof.
 
     .. math:: \min_\theta \tfrac12 \|\theta\|^2 \quad\text{s.t.}\quad y_n f_\theta(x_n) \ge 1,

@@ -16,7 +16,7 @@ from ..._support.doors import door
 from ..._support.solve import Array, GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
 from ...data.arrays import Floats
 from ...limits.formulation import real_data, solve_program
-from ...limits.result import ReadOnlyResult, proved
+from ...limits.result import Result, proved
 
 # Distinct gates of the layer whose weights are divided up: cells are simplices of one dimension
 # less, whose number for a given width grows with that power.
@@ -47,7 +47,7 @@ class Depth3Bounds:
         return self.upper / self.lower - 1
 
 
-class Depth3Interval(ReadOnlyResult):
+class Depth3Interval(Result):
     """Proved bounds of the least value of all networks with these gates.
 
     Attributes

@@ -10,7 +10,7 @@ import numpy as np
 from ..._support.solve import Status
 from ...data.arrays import Floats
 from ...limits.predictors import LinearPredictor
-from ...limits.result import ReadOnlyResult
+from ...limits.result import Result
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class HeadCertificate:
     gap: float
 
 
-class HeadLimit(ReadOnlyResult):
+class HeadLimit(Result):
     """The limit of gradient descent from zero on a linear head over frozen features.
 
     Attributes

@@ -17,7 +17,7 @@ from ..._support.solve import (
     worst_status,
 )
 from ...data.arrays import Floats, checked_data
-from ...limits.result import ReadOnlyResult, proved
+from ...limits.result import Result, proved
 
 # Multipliers below this share of the largest are taken for zeros before the last solve.
 _ZERO = 1e-10
@@ -25,7 +25,7 @@ _ZERO = 1e-10
 _INACTIVE = 1e-8
 
 
-class ConePair(ReadOnlyResult):
+class ConePair(Result):
     """The solutions of `solve_cone_pair`; arrays are read-only.
 
     Attributes

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+from ..._support.shown import Valued
 from ..._support.solve import Status, worst_status
 from ...quantities.assumptions import Assumption
 from ...quantities.said import Table, Writer
@@ -26,7 +27,7 @@ PROVED = ("objective", "gap", "optimal_loss", "stationarity")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Contents:
+class Contents(Valued):
     """The findings of one run, gathered.
 
     Attributes
