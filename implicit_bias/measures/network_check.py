@@ -24,8 +24,9 @@ from ..networks.protocols import (
     HasZeta,
     Homogeneous,
     check_scores,
-    sample_of_other_degree,
 )
+from ..networks.recognition.homogeneity import FACTORS
+from ..networks.recognition.subject import SAME, misfit
 from ..quantities.formatting import aligned
 from .fit.gradients import flat, gradient_gram, slopes, to_float64
 
@@ -226,7 +227,7 @@ class _Trial:
             ]  # fmt: skip
             way = f"take out the biases, {', '.join(biases)}" if biases else (
                 "take out what does not scale (normalisation, tanh, additions of weights of "
-                "different depth), or freeze it"
+                "different depth, a small constant under a root), or freeze it"
             )  # fmt: skip
             yield f"scores are not homogeneous in the trained weights: {way}"
         elif stated is None:
@@ -238,17 +239,24 @@ class _Trial:
             yield f"`degree` is {stated!r}, but on these data it is {self.degree}: let it say so"
 
     def _measured(self) -> int | None:
-        """The degree that all scores have; None if there is none."""
+        """The degree that all scores have at every factor; None if there is none."""
         largest = float(self.scores.abs().max())
-        twice = {k: 2 * p.detach() for k, p in self.network.named_parameters() if p.requires_grad}
-        with torch.no_grad():
-            grown: Tensor = functional_call(self.network, twice, (self.data.X, self.data.gates))
-        rise = math.log2(max(float(grown.abs().max()) / largest, 1e-300))
+        rise = math.log2(max(float(self._scaled(2.0).abs().max()) / largest, 1e-300))
         degree = round(rise)
         if not 1 <= degree <= DEGREES:
             return None
-        wrong = sample_of_other_degree(2**degree * self.scores, grown)
-        return degree if wrong is None else None
+        errors = [misfit(self.scores, self._scaled(a) / a**degree) for a in FACTORS]
+        return degree if all(error <= SAME for error in errors) else None
+
+    def _scaled(self, factor: float) -> Tensor:
+        """The scores of weights times a factor."""
+        trained = [(k, p) for k, p in self.network.named_parameters() if p.requires_grad]
+        longer = {k: factor * p.detach() for k, p in trained}
+        with torch.no_grad():
+            scores: Tensor = functional_call(
+                self.network, longer, (self.data.X, self.data.gates)
+            )
+        return scores
 
     def _of_gradients(self) -> Iterator[str]:
         few = self.data.take(torch.arange(min(FEW, len(self.data.X)), device=self.data.X.device))
@@ -267,5 +275,6 @@ class _Trial:
         if not torch.allclose(along, expected, rtol=1e-6, atol=1e-9 * float(expected.abs().max())):
             yield (
                 "gradients do not belong to the scores: <grad f, w> is not L f. Let `forward` use "
-                "its parameters as they are, without `.data` or `.detach()`"
+                "its parameters as they are, without `.data` or `.detach()`, and let every "
+                "backward be the derivative of its forward, not a surrogate"
             )

@@ -20,7 +20,8 @@ def real_array(name: str, value: Any, wanted: str = "real numbers") -> Array:
 
     An array that both can compute with is returned as it is, and nothing is copied. Others are
     made so: nested lists and data frames become NumPy arrays, another byte order the machine's
-    own, half and extended precision float64; tensors leave their graph of derivatives.
+    own, half and extended precision float64, unsigned integers of more than a byte int64, and what
+    runs backwards in memory is copied; tensors leave their graph of derivatives.
 
     Parameters
     ----------
@@ -62,7 +63,12 @@ def real_array(name: str, value: Any, wanted: str = "real numbers") -> Array:
         raise TypeError(f"`{name}` must hold {wanted}, got {got}: convert it to float64")
     if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
         return array.astype(np.float64)
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:  # torch has no arithmetic for them
+        fits = array.max(initial=0) <= np.iinfo(np.int64).max
+        return array.astype(np.int64 if fits else np.float64)
+    if array.dtype.isnative:
+        return array if min(array.strides, default=0) >= 0 else array.copy()
+    return array.astype(array.dtype.newbyteorder("="))
 
 
 def _real_tensor(name: str, value: Any, wanted: str) -> Any:
@@ -71,6 +77,10 @@ def _real_tensor(name: str, value: Any, wanted: str) -> Any:
     if str(value.layout) != "torch.strided":
         raise _not_dense(name, "to_dense")
     tensor = value.detach() if value.requires_grad else value
+    if str(tensor.dtype) in ("torch.uint16", "torch.uint32"):
+        return tensor.long()
+    if str(tensor.dtype) == "torch.uint64":
+        return tensor.double()
     return tensor.double() if tensor.is_floating_point() and tensor.itemsize < 4 else tensor
 
 
@@ -112,10 +122,11 @@ def undisguised(name: str, value: Any) -> Any:
     if is_torch_array(value):
         return to_numpy(real_array(name, value))
     refuse_masked(name, value)
-    kind = "O" if hasattr(value, "toarray") else _as_numpy(name, value).dtype.kind
-    if kind in "US":
+    kinds = {"O"} if hasattr(value, "toarray") else {_as_numpy(name, value).dtype.kind}
+    kinds |= _columns(value)
+    if kinds & {*"US"}:
         raise _strings(name)
-    if kind in "mM":
+    if kinds & {*"mM"}:
         raise TypeError(f"`{name}` must hold numbers, got dates: convert them to float64")
     return value
 
@@ -148,7 +159,13 @@ def _as_numpy(name: str, value: Any) -> np.ndarray:
             f"`{name}` must be an array of numbers, got {type(value).__name__} ({error}): "
             "encode the samples as float64"
         ) from error
-    if array.dtype.kind == "O" and hasattr(value, "dtypes"):  # columns of several dtypes
-        kinds = {getattr(dtype, "kind", "O") for dtype in np.atleast_1d(value.dtypes)}
-        return np.asarray(value.to_numpy(dtype=np.float64)) if kinds <= {*REAL} else array
+    kinds = _columns(value)
+    if array.dtype.kind == "O" and kinds and kinds <= {*REAL}:  # columns of several dtypes
+        return np.asarray(value.to_numpy(dtype=np.float64))
     return array
+
+
+def _columns(value: Any) -> set[str]:
+    """Return the kinds of the dtypes of a data frame's columns; none of anything else."""
+    dtypes = np.atleast_1d(value.dtypes) if hasattr(value, "dtypes") else ()
+    return {getattr(dtype, "kind", "O") for dtype in dtypes}

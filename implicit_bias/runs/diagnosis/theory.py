@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from ...networks.recognition.structure import Form, Structure
+from ...networks.recognition.subject import SAME
 from ...quantities.assumptions import Premise
 from ...quantities.papers import JI, JI_2019, LIPPL, LIPPL_B8, LYU, NO_LIMIT, SOUDRY, SOUDRY_3
 from ...quantities.premises import (
@@ -124,11 +125,19 @@ def form_in_words(structure: Structure) -> str:
             f"not homogeneous because of {_listed(found.mixed)}, without which it is of degree "
             f"{found.degree_without:g}"
         )
-    if found.powers:
+    if found.error <= SAME:
+        return (
+            "homogeneous in its scores, but its gradients are not theirs: <grad f, w> is not L f, as "
+            "where a backward is a surrogate, or weights are detached"
+        )
+    if len(found.powers) > 1:
         terms = _listed([str(power) for power in found.powers])
         return f"not homogeneous: a sum of terms of degrees {terms}"
-    if found.error <= 1e-7:
-        return "gradients do not belong to the scores: Euler's identity fails, f(a w) = a^L f(w)"
+    if found.powers:
+        return (
+            f"not homogeneous, though nearly of degree {found.powers[0]}: f(a w) is off a^L f(w) by "
+            f"up to {found.error:.1e} of itself, as with a small constant under a root"
+        )
     return "not homogeneous, and not because of a few biases"
 
 
