@@ -253,9 +253,7 @@ class _Trial:
         trained = [(k, p) for k, p in self.network.named_parameters() if p.requires_grad]
         longer = {k: factor * p.detach() for k, p in trained}
         with torch.no_grad():
-            scores: Tensor = functional_call(
-                self.network, longer, (self.data.X, self.data.gates)
-            )
+            scores: Tensor = functional_call(self.network, longer, (self.data.X, self.data.gates))
         return scores
 
     def _of_gradients(self) -> Iterator[str]:

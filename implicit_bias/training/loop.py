@@ -84,6 +84,8 @@ def train(
     ValueError
         If shapes disagree, a value is not finite, a target is not one of the loss, there is no
         saved run to resume or another one, or the trainer is not for this kind of network.
+    RuntimeError
+        Under `torch.autocast`, for weights that are not in float64.
     FloatingPointError
         If the run diverged: the loss is not finite at a report, or the squared loss a thousand
         times its first value.

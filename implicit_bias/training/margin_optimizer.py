@@ -13,6 +13,7 @@ from .._support.kinds import anything, count
 from .._support.words import MarginLoss, TrainerName
 from .catalogue import get_trainer
 from .closure_network import ClosureNetwork
+from .network_stack import refuse_autocast
 from .run_file import digest_of
 from .settings import MOST_STEPS, TrainingSettings
 from .steppers.stepper import Stepper
@@ -162,6 +163,8 @@ class MarginOptimizer(torch.optim.Optimizer):
         ValueError
             If the closure does not return margins, they do not scale as `degree` says, or the
             weights are not those that the last step left.
+        RuntimeError
+            Under `torch.autocast`, unless the closure itself turns it on.
         FloatingPointError
             If the margins have become infinite or NaN.
         """
@@ -170,6 +173,7 @@ class MarginOptimizer(torch.optim.Optimizer):
                 f"{type(self).__name__}.step needs a `closure` that returns the margins y f(x) of "
                 f"all samples, got {closure!r}: call step(lambda: y * network(X))"
             )
+        refuse_autocast(self._trained())
         if self._network is None or self._stepper is None:
             self._network, self._stepper = self._begin(closure)
         self._check_unmoved(self._network)

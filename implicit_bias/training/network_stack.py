@@ -18,6 +18,22 @@ from .settings import TrainingSettings
 Rate = float | Tensor | None
 
 
+def refuse_autocast(weights: Sequence[Tensor]) -> None:
+    """Refuse steps under `torch.autocast`, which keeps casts of weights that the steps change.
+
+    Raises
+    ------
+    RuntimeError
+        If it is on for these weights; it leaves float64 as it is.
+    """
+    first = weights[0]
+    if first.dtype != torch.float64 and torch.is_autocast_enabled(first.device.type):
+        raise RuntimeError(
+            "`torch.autocast` is on, which keeps casts of the weights while steps change them, so "
+            "that no step would be seen: train outside of it; a closure may turn it on for itself"
+        )
+
+
 class NetworkStack:
     """B networks of one architecture, trained side by side; scores of K classes are (B, n, K).
 

@@ -17,7 +17,7 @@ from ..networks.losses.margins import n_margins
 from ..networks.placed_data import GatedData
 from ..networks.threads import torch_threads
 from .batches import Batches
-from .network_stack import NetworkStack, Rate
+from .network_stack import NetworkStack, Rate, refuse_autocast
 from .run_file import RunFile, RunState
 from .settings import TrainingSettings
 from .trainers import make_stepper
@@ -65,6 +65,7 @@ class TrainingRun:
         *,
         save_every: float = math.inf,
     ) -> None:
+        refuse_autocast(stack.weights)
         self._stack, self._samples, self._settings = stack, samples, settings
         data = samples[0]
         self._recorders = [

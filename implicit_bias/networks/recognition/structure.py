@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from torch import Tensor
+
 from .dependence import Dependence, InputDependence, measure_dependence, measure_inputs
 from .homogeneity import Homogeneity, measure_homogeneity
 from .layers import LayeredForm, find_layers, find_relu_layers
-from .subject import Subject
+from .subject import SAME, SAMPLES, Subject, Weights, misfit
 from .units import UnitsForm, find_units
 
 
@@ -19,6 +21,7 @@ class Form(Enum):
     LINEAR = "a product of linear layers"
     UNITS = "units with fixed gates below linear layers"
     LAYERS = "layers with fixed gates between them"
+    CONVOLUTION = "a full-width linear convolution below a linear layer"
     QUADRATIC = "a quadratic form in its weights, behind fixed gates"
     POLYNOMIAL = "a homogeneous polynomial in its weights, behind fixed gates"
     TWO_LAYER_RELU = "a two-layer ReLU network"
@@ -108,7 +111,32 @@ def _form(
     layers = find_layers(subject)
     if layers is not None:
         return Form.LAYERS, None, layers
-    return (Form.QUADRATIC if dependence.degree == 2 else Form.POLYNOMIAL), None, None
+    if dependence.degree != 2:
+        return Form.POLYNOMIAL, None, None
+    return (Form.CONVOLUTION if _convolves(subject) else Form.QUADRATIC), None, None
+
+
+def _convolves(subject: Subject) -> bool:
+    """Return whether one of two parameters is moved over all places of the other, end to end.
+
+    Then it is the same to move the one by a place or the other, to the same side or the opposite.
+    """
+    sizes = [p.numel() for p in subject.weights.values()]
+    if len(sizes) != 2 or sizes[0] != sizes[1]:
+        return False
+    few = subject.few(SAMPLES)
+    first, second = subject.weights
+
+    def moved(w: Weights, name: str, by: int) -> dict[str, Tensor]:
+        return {**w, name: w[name].flatten().roll(by).view_as(w[name])}
+
+    return any(
+        all(
+            misfit(few.scores(moved(w, first, 1)), few.scores(moved(w, second, by))) <= SAME
+            for w in few.points()
+        )
+        for by in (1, -1)
+    )
 
 
 def _moving(dependence: Dependence, relu: LayeredForm | None) -> Form:

@@ -10,9 +10,22 @@ from typing import Literal
 from ...networks.recognition.structure import Form, Structure
 from ...networks.recognition.subject import SAME
 from ...quantities.assumptions import Premise
-from ...quantities.papers import JI, JI_2019, LIPPL, LIPPL_B8, LYU, NO_LIMIT, SOUDRY, SOUDRY_3
+from ...quantities.papers import (
+    GUNASEKAR,
+    GUNASEKAR_2,
+    JI,
+    JI_2019,
+    LIPPL,
+    LIPPL_B8,
+    LYU,
+    NO_LIMIT,
+    SOUDRY,
+    SOUDRY_3,
+)
 from ...quantities.premises import (
+    DIRECTION,
     FULL_BATCHES,
+    GRADIENTS,
     LINEAR_METHODS,
     LOSS,
     LOSS_TO_0,
@@ -86,6 +99,16 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
             "min sum_p ||zeta_p||  s.t.  y_n sum_p A_p(n) <zeta_p, x_n> >= 1, p the paths; "
             + KKT_PROGRAM,
         ),
+        Form.CONVOLUTION: Theory(
+            "local limit",
+            "directional limit of a full-width linear convolution below a linear layer, end to "
+            f"end, has the least l1 norm of its frequencies ({GUNASEKAR}, theorem 2: almost all "
+            "data, the exponential loss); multipliers bound the value of every other network from "
+            "below",
+            "min ||F b||_1  s.t.  y_n <b, x_n> >= 1, F the Fourier transform",
+            GUNASEKAR_2,
+            (LOSS, METHOD, FULL_BATCHES, LOSS_TO_0, DIRECTION, GRADIENTS),
+        ),
         Form.QUADRATIC: _unnamed(
             "local limit",
             f" of a quadratic form in the weights. Theorem: {KKT}; multipliers bound the value of "
@@ -127,16 +150,16 @@ def form_in_words(structure: Structure) -> str:
         )
     if found.error <= SAME:
         return (
-            "homogeneous in its scores, but its gradients are not theirs: <grad f, w> is not L f, as "
-            "where a backward is a surrogate, or weights are detached"
+            "homogeneous in its scores, but its gradients are not theirs: <grad f, w> is not "
+            "L f, as where a backward is a surrogate, or weights are detached"
         )
     if len(found.powers) > 1:
         terms = _listed([str(power) for power in found.powers])
         return f"not homogeneous: a sum of terms of degrees {terms}"
     if found.powers:
         return (
-            f"not homogeneous, though nearly of degree {found.powers[0]}: f(a w) is off a^L f(w) by "
-            f"up to {found.error:.1e} of itself, as with a small constant under a root"
+            f"not homogeneous, though nearly of degree {found.powers[0]}: f(a w) is off "
+            f"a^L f(w) by up to {found.error:.1e} of itself, as with a small constant under a root"
         )
     return "not homogeneous, and not because of a few biases"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass, field
 
@@ -15,6 +16,8 @@ from ..settings import TrainingSettings
 from .batched import assign, dot, per_network
 from .stepper import Stepper, log_loss, log_loss_gradient
 
+log = logging.getLogger(__name__)
+
 # Without momentum a step must bring this share of the decrease that its gradient promises, with
 # it the loss must not rise; and the smoothed margin must not fall. Otherwise the rate is halved,
 # momentum is dropped, and it starts over. The rate grows slowly after every step that went well
@@ -27,6 +30,10 @@ MAX_HALVINGS = 60
 # all were good at once, and if not they are taken again one by one. Near the longest rate that is
 # accepted, one of log(2) / log(1.02) = 35 steps is not good at once.
 BLOCK = 8
+# A search that ends in steps which move the weights by less than this share of their length, and
+# promise no more of log(loss), has stopped. The gradient tells why: where it is no longer than this
+# per length of the weights they are at rest, elsewhere a kink is in the way.
+STOPPED, AT_REST = 1e-9, 1e-3
 
 
 def rounding_of(log_losses: Tensor, weights: list[Tensor]) -> Tensor:
@@ -71,6 +78,9 @@ class LineSearchDescent(Stepper):
     data: longer weights of whatever direction lower it. Gradient flow also raises the smoothed
     margin :math:`-\log(\sum_n \ell_n) / \|w\|^L`, up to a share :math:`\sum_n \ell_n` for the
     logistic loss (Lyu and Li), so every step must do that too.
+
+    Across a kink, as ReLUs have, no step need be good however short it is, and shorter ones follow:
+    a warning says once that the search has stopped there.
     """
 
     def __init__(
@@ -93,6 +103,7 @@ class LineSearchDescent(Stepper):
         waits = first.device.type == "cpu" or not stack.repeatable
         self._ahead = not waits if ahead is None else ahead
         self._block = _Block()
+        self._said = False
 
     def step(self, batch: GatedData, rate: Rate) -> None:
         """Take one step of the longest size that is accepted; `rate` is not used."""
@@ -141,6 +152,23 @@ class LineSearchDescent(Stepper):
             assign(weights, _where(good, weights, begun.weights))
             self._scores = None
         self._end(direction, at_once)
+        if not self._said and not bool(at_once.all()):
+            self._say_if_stopped(begun)
+
+    def _say_if_stopped(self, begun: _Begun) -> None:
+        """Warn once where no more than rounding is left of the steps, and the slope is not 0."""
+        rate, lengths = self.state["rate"], torch.sqrt(begun.squared)
+        stopped = (rate * begun.squared < STOPPED) & (rate * lengths < STOPPED * begun.norms)
+        slopes = lengths * begun.norms
+        self._said = bool((stopped & (slopes > AT_REST)).any())
+        if self._said:
+            log.warning(
+                "the line search has stopped: its steps lower log(loss) by less than %.0e each, "
+                "though the slope per doubling of the weights is %.2g. The weights stand at a kink "
+                "of the network (a ReLU that turns), across which the loss rises: go on with the "
+                "trainer 'smoothed', or with 'constant', whose steps are as long as they are given",
+                STOPPED, float(slopes.max()),
+            )  # fmt: skip
 
     def _begin(self, batch: GatedData) -> _Begun:
         """Return what is known before a step, its direction with it."""
