@@ -12,6 +12,7 @@ from .certificates.fits import unreachable as unreachable
 from .certificates.html import html_table as html_table
 from .certificates.max_margin import Certificate as Certificate
 from .certificates.max_margin import certify as certify
+from .certificates.max_margin import gap_between as gap_between
 from .certificates.solution import Solution as Solution
 from .certificates.solution import conclude as conclude
 from .certificates.solution import support_vectors as support_vectors

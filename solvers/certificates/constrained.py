@@ -160,7 +160,9 @@ def certify_constrained(
         above, smallest, violation = _above(program, zeta, point, others)
     finally:
         zeta.value = point
-    return ConstrainedCertificate(above, below, gap_between(above, below), violation, smallest)
+    # A point that violates constraints may be below what bounds those that do not.
+    bounds = sorted((below, above)) if violation > 0 else (below, above)
+    return ConstrainedCertificate(above, below, gap_between(*bounds[::-1]), violation, smallest)
 
 
 def _variable(program: MaxMarginProgram, problem: cvxpy.Problem) -> cvxpy.Variable:

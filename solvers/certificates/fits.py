@@ -11,6 +11,7 @@ from ..norms.norm import Norm
 from ..norms.regularisers import Ball, Barrier, Interpolation, Penalty, Regulariser, Ridge
 from ..programs.fits import FitProgram
 from ..programs.images import Floats
+from .max_margin import CROSSED, gap_between
 from .status import Status
 
 LIVE = 1e-6  # slack of a dual norm below which a unit counts as live
@@ -46,31 +47,22 @@ def fit_bounds(
     r = problem.multipliers(zeta) if r is None else r
     V, y = problem.adjoint(r), problem.y
     if isinstance(regulariser, Interpolation):
-        moved = zeta
-        if not problem.several:
-            missing = y - problem.scores(zeta)
-            moved = zeta + np.linalg.lstsq(problem.matrix(), missing)[0].reshape(problem.shape)
+        (A, sizes), missing = problem.unit_rows(), y - problem.scores(zeta)
+        moved = zeta + problem.shaped(np.linalg.lstsq(A, (missing.T / sizes).T)[0])
         objective = regulariser.value(moved)
         left = float(np.linalg.norm(y - problem.scores(moved)))
         misfit = left / (float(np.linalg.norm(y)) or 1.0)
         bound = float(np.sum(y * r)) * regulariser.scale(V)
-        return FitBounds(objective, bound, ratio(objective - bound, objective), misfit)
+        # Of coefficients that do not interpolate the norm is no bound.
+        gap = gap_between(objective, bound, objective) if misfit <= CROSSED else math.inf
+        return FitBounds(objective, bound, gap, misfit)
     B = regulariser.pulled(zeta)
     objective = problem.loss.value(problem.scores(B), y) + regulariser.value(B)
     factor = regulariser.scale(V)
     # A factor up to 1 keeps the multipliers in the domain of the loss.
     bound = problem.loss.dual(factor * r, y) - regulariser.conjugate(factor * V)
     scale = problem.loss_at_zero if isinstance(regulariser, Ball) else objective
-    return FitBounds(objective, bound, ratio(objective - bound, scale), 0.0)
-
-
-def ratio(difference: float, scale: float) -> float:
-    """Return a difference over a positive scale, none below 0; 0 for 0 / 0."""
-    if not math.isfinite(difference):
-        return math.inf
-    if scale <= 0:
-        return 0.0 if difference <= 0 else math.inf
-    return max(difference, 0.0) / scale
+    return FitBounds(objective, bound, gap_between(objective, bound, scale), 0.0)
 
 
 def fit_status(
@@ -95,17 +87,15 @@ def fit_status(
     -------
     Status
     """
-    if proof is not None and isinstance(regulariser, Interpolation):
-        reached = problem.adjoint(proof)
-        sizes = float(np.abs(problem.X).max() * np.abs(problem.columns).max() * np.abs(proof).sum())
-        gain = float(np.sum(problem.y * proof))
-        if np.abs(reached).max() <= 1e-10 * sizes and gain > 0:
-            return Status.NOT_INTERPOLABLE
+    if proof is not None and isinstance(regulariser, Interpolation) and _proves(problem, proof):
+        return Status.NOT_INTERPOLABLE
     return Status.SOLVED if proved.gap <= tol and proved.misfit <= tol else Status.INACCURATE
 
 
 def unreachable(problem: FitProgram) -> Floats | None:
-    """Return the part of the targets outside the range of the scores; None where it is rounding.
+    """Return multipliers that prove that nothing interpolates; None where none are found.
+
+    They are the part of the targets outside the range of the scores, of samples of size 1.
 
     Parameters
     ----------
@@ -113,14 +103,21 @@ def unreachable(problem: FitProgram) -> Floats | None:
 
     Returns
     -------
-    (n,) array or None
+    array like `y`, or None
     """
-    if problem.several:
-        return None
-    A = problem.matrix()
-    left = problem.y - A @ np.linalg.lstsq(A, problem.y, rcond=None)[0]
-    large = float(np.linalg.norm(left)) > 1e-8 * float(np.linalg.norm(problem.y))
-    return np.asarray(left) if large else None
+    A, sizes = problem.unit_rows()
+    left = (problem.y.T / sizes).T
+    for _ in range(2):  # once more for what rounding of the targets leaves of a small part
+        left = left - A @ np.linalg.lstsq(A, left)[0]
+    nu = np.asarray((left.T / sizes).T)
+    return nu if _proves(problem, nu) else None
+
+
+def _proves(problem: FitProgram, nu: Floats) -> bool:
+    """Return whether nu rules interpolants out, but for those of sizes that rounding hides."""
+    terms = np.abs(problem.matrix()).T @ np.abs(nu)
+    gain, size = float(np.sum(problem.y * nu)), float(np.sum(np.abs(problem.y * nu)))
+    return bool(np.abs(problem.adjoint(nu)).max() <= 1e-10 * terms.max() and gain > 1e-11 * size)
 
 
 def is_unique(problem: FitProgram, regulariser: Regulariser, V: Floats) -> bool:

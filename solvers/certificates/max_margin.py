@@ -29,6 +29,8 @@ RESOLUTION = 2.0**-52
 # a hundredth of the default tolerance. On MNIST digits plain sums lose 1e-12 to 1e-11; where
 # margins or blocks cancel by more than two further digits they are summed again, compensated.
 CLOSE = 1e-10
+# Share of their scale by which bounds that do not contain their rounding may cross.
+CROSSED = 1e-9
 # Samples whose blocks are summed at once. With all at once the proven rounding of sets of 13,000
 # digits was above `CLOSE`, and compensated sums took nearly half of the time of 60,000.
 PIECE = 512
@@ -163,11 +165,36 @@ def certificate_of(above: tuple[float, float, float], below: tuple[float, float]
     return Certificate(above[0], below[0], gap, above[1], above[2], below[1], RESOLUTION)
 
 
-def gap_between(upper: float, lower: float) -> float:
-    """Relative gap `upper / lower - 1`, rounded up; infinite if either bound says nothing."""
-    if upper < math.inf and 0 < lower < math.inf:
-        return max(upper / lower - 1 + rounding(4), 0.0)
-    return math.inf
+def gap_between(upper: float, lower: float, scale: float | None = None) -> float:
+    """Return the gap of two bounds of one optimum, over a scale.
+
+    Infinite if either says nothing, and if the lower one is above the upper one beyond rounding:
+    then one of them is wrong, and the two prove nothing.
+
+    Parameters
+    ----------
+    upper, lower : float
+    scale : float, optional
+        Not negative, of bounds that do not contain their rounding: 0 for 0 / 0. By default the
+        lower bound, which must be positive, of bounds that do; the gap is rounded up.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> gap_between(3.0, 2.0, 4.0), gap_between(2.0, 3.0, 4.0), gap_between(2.0, 3.0)
+    (0.25, inf, inf)
+    """
+    if scale is None:
+        known = upper < math.inf and 0 < lower < math.inf
+        gap = upper / lower - 1 + rounding(4) if known else math.inf
+        return gap if gap >= 0 else math.inf
+    gap = upper - lower
+    if not math.isfinite(gap) or gap < -CROSSED * scale or gap > 0 == scale:
+        return math.inf
+    return gap / scale if gap > 0 else 0.0
 
 
 def _point(name: str, program: MaxMarginProgram, point: Array | None) -> Array | None:

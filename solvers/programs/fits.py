@@ -99,6 +99,23 @@ class FitProgram:
         n = len(self.X)
         return np.asarray((self.columns[:, :, None] * self.X[:, None, :]).reshape(n, -1))
 
+    def unit_rows(self) -> tuple[Floats, Floats]:
+        """Return `matrix()` with rows of norm 1, and the norms that they had; 1 of rows of 0.
+
+        Interpolants are those of these rows too, however far apart the sizes of samples are.
+        """
+        A = self.matrix()
+        sizes = np.linalg.norm(A, axis=1)
+        sizes[sizes == 0] = 1.0
+        return A / sizes[:, None], sizes
+
+    def shaped(self, W: Floats) -> Floats:
+        """Return coefficients (..., J D), with K scores (..., J D, K), in the shape of zeta."""
+        if not self.several:
+            return W.reshape(*W.shape[:-1], *self.shape)
+        blocks = W.reshape(*W.shape[:-2], self.n_units, self.n_contexts or 1, -1, W.shape[-1])
+        return np.moveaxis(blocks, -1, -3).reshape(*W.shape[:-2], *self.shape)
+
     def unit_norms(self, zeta: Floats) -> Floats:
         """Return the l2 norm of the coefficients of every unit, (H,)."""
         return np.asarray(np.linalg.norm(zeta.reshape(self.n_units, -1), axis=1))

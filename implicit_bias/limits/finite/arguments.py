@@ -53,15 +53,10 @@ def checked_regulariser(
     require_one_form(penalty, radius)
     if norm == "ridge" and penalty is None:
         raise ValueError('`norm` "ridge" is half a squared norm: it needs `penalty`')
-    if penalty is None and radius is None:
-        if loss != "squared":
-            raise ValueError(
-                f'`loss` {loss!r} has no interpolant: give `penalty` or `radius`, or loss="squared"'
-            )
-        if norm not in ("l2", "l1", "units", "rows"):
-            raise ValueError(
-                f"`norm` {norm!r} has no solver of interpolation here: give `penalty` or `radius`"
-            )
+    if penalty is None and radius is None and loss != "squared":
+        raise ValueError(
+            f'`loss` {loss!r} has no interpolant: give `penalty` or `radius`, or loss="squared"'
+        )
     if norm not in ("ridge",) and not has_proximal(Norm.of(norm)):  # type: ignore[arg-type]
         raise ValueError(
             f"`norm` {norm!r} has no solver here: one matrix has 'nuclear', 'spectral', and one a "

@@ -15,6 +15,7 @@ from ..._support.solve import (
     ArrayLike,
     Potential,
     Status,
+    gap_between,
     infeasibility,
     least_potential,
     least_potential_of_margins,
@@ -419,7 +420,7 @@ def _proved(
     if math.isfinite(excess):
         # At coefficients within rounding of the start's there is no divergence to compare with.
         rounded = (64 * EPS) ** 2 * float(potential.size(b).sum())
-        gap = 0.0 if excess <= rounded else excess / divergence if divergence > 0 else math.inf
+        gap = 0.0 if abs(excess) <= rounded else gap_between(excess, 0.0, divergence)
     certificate = DiagonalCertificate(
         objective=objective,
         dual_objective=objective - excess if allowed else -math.inf,

@@ -16,6 +16,7 @@ from ..._support.solve import (
     Status,
     as_float64,
     certify_hinge,
+    gap_between,
     require_columns,
     require_real,
     require_shape,
@@ -386,7 +387,7 @@ class ReLULocalLimit(Searched, ConeProof):
             lower = float(lam.sum()) / largest_dual(problem, self.multipliers, own).bound
         if not self._in_cones(self.units, self.signs, problem.inputs[rows], problem.y[rows]):
             bound = 0.0  # that of other networks
-        gap, overall = _gap(value, bound), _gap(value, lower)
+        gap, overall = (gap_between(value, below, below) for below in (bound, lower))
         claimed = overall if self.status is Status.GLOBAL_OPTIMUM else gap
         smallest = self.certificate.smallest_turn
         certificate = ReLUCertificate(value, bound, gap, smallest, lower, overall)
@@ -440,11 +441,6 @@ def network_units(network: Any) -> NetworkUnits:
 def degrees(sines: Floats) -> Floats:
     """Return the angles in degrees of sines."""
     return np.asarray(np.degrees(np.arcsin(np.clip(sines, 0.0, 1.0))))
-
-
-def _gap(value: float, bound: float) -> float:
-    # A bound above the value would be rounding alone.
-    return max(value / bound - 1, 0.0) if bound > 0 else math.inf
 
 
 def no_certificate(value: float = math.inf) -> ReLUCertificate:

@@ -18,6 +18,7 @@ from ..._support.solve import (
     HingeSolution,
     Status,
     certify_hinge,
+    gap_between,
     require_tolerance,
 )
 from ...data.arrays import Floats
@@ -340,7 +341,7 @@ def _bounded(
         lam, shares = _cleaned(solution.multipliers), solution.shares
     above = _proof(problem, best.units, lam, np.full(best.units.gates.shape, 0.5))
     value, bound = above.objective, _proof(problem, cones, lam, shares).dual_objective
-    gap = max(value / bound - 1, 0.0) if bound > 0 else math.inf
+    gap = gap_between(value, bound, bound)
     ok = gap <= programs.tol
     return replace(
         best,
@@ -496,8 +497,7 @@ def _with_global_bound(programs: Programs, best: Found) -> tuple[Found, Directio
         return replace(best, reason=str(many)), None
     total = float(best.lam.sum())
     lower = total / largest.bound * (1 - len(best.lam) * 2.0**-52)
-    # A bound above the value would be rounding alone.
-    gap = max(best.certificate.objective / lower - 1, 0.0)
+    gap = gap_between(best.certificate.objective, lower, lower)
     certificate = replace(best.certificate, lower_bound=lower, global_gap=gap)
     helps = largest.direction.dual > total / best.certificate.dual_objective * (1 + _MISSED)
     return replace(best, certificate=certificate), largest.direction if helps else None

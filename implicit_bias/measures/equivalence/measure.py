@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.spatial.distance import cdist
 
 from ..._support.doors import door
-from ..._support.solve import Status
+from ..._support.solve import Status, gap_between
 from ...limits.result import Result, proved
 from .reading import as_weights, check_slopes
 from .reduction import unit_rows
@@ -66,7 +66,7 @@ class TransportCertificate:
     @property
     def gap(self) -> float:
         """Upper bound of the plan's excess cost over an optimal plan."""
-        return self.distance - self.lower_bound
+        return gap_between(self.distance, self.lower_bound, 1.0)
 
 
 class MeasureDistance(Result):

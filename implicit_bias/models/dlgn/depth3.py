@@ -13,7 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._support.doors import door
-from ..._support.solve import Array, GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
+from ..._support.solve import (
+    Array,
+    GatedDesign,
+    MaxMarginProgram,
+    Solution,
+    Status,
+    gap_between,
+    to_numpy,
+)
 from ...data.arrays import Floats
 from ...limits.formulation import real_data, solve_program
 from ...limits.result import Result, proved
@@ -44,7 +52,7 @@ class Depth3Bounds:
     @property
     def gap(self) -> float:
         """`upper / lower - 1`."""
-        return self.upper / self.lower - 1
+        return gap_between(self.upper, self.lower, self.lower)
 
 
 class Depth3Interval(Result):
@@ -173,12 +181,12 @@ def certify_depth3(
     shares = [np.zeros(width) for width in widths]
     for layer, weights in zip((1 - small, small), search.best, strict=True):
         shares[layer][found[layer][1]] = weights
-    finished = search.upper <= lower * (1 + tol)
+    bounds = Depth3Bounds(lower, search.upper, path_bound)
     return Depth3Interval(
         t=shares[0],
         p=shares[1],
-        status=Status.SOLVED if finished else Status.INACCURATE,
-        certificate=Depth3Bounds(lower, search.upper, path_bound),
+        status=Status.SOLVED if bounds.gap <= tol else Status.INACCURATE,
+        certificate=bounds,
         tol=tol,
         programs=search.programs,
         seconds=time.perf_counter() - start,
@@ -227,7 +235,7 @@ class _Search:
                 heapq.heappush(cells, (max(bound, below), next(count), half))
                 if self._at(self.other, self.divided, p)[1] < self.upper * (1 - _STALLED):
                     self.improve(p)
-        return min(cells[0][0], self.upper)
+        return cells[0][0]
 
     def _at(self, free: Floats, fixed: Floats, weights: Floats) -> tuple[Floats, float]:
         """Best weights of the free layer at those of the fixed one, and the value that they have.

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..._support.solve import Status, damped_newton
+from ..._support.solve import Status, damped_newton, gap_between
 from ...data.arrays import Floats
 from .limit import HeadCertificate, HeadLimit
 from .losses import ExitLoss
@@ -85,7 +85,7 @@ def point_limit(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
     coordinates = _newton(start, span.left, loss, centred) / span.sizes
     weights = centred.T @ coordinates @ span.basis
     certificate = _certify(coordinates, span, loss, centred)
-    solved = certificate.error <= tol
+    solved = certificate.error <= tol and math.isfinite(certificate.gap)
     unsolved = Status.NO_MINIMISER if loss.is_hard else Status.INACCURATE
     return HeadLimit(
         zeta=weights,
@@ -146,7 +146,7 @@ def _certify(A: Floats, span: Span, loss: ExitLoss, centred: Floats) -> HeadCert
     slopes = loss.gradient(logits)
     bound = loss.dual_value(logits, -span.left @ (span.left.T @ slopes))
     error = distance_bound(size, curvature, decay) / max(1.0, float(np.linalg.norm(A)))
-    return HeadCertificate(error, size, curvature, max(0.0, loss.value(logits) - bound))
+    return HeadCertificate(error, size, curvature, gap_between(loss.value(logits), bound, 1.0))
 
 
 def distance_bound(gradient: float, curvature: float, decay: float) -> float:

@@ -13,6 +13,7 @@ from ..._support.solve import (
     ArrayLike,
     ConstrainedCertificate,
     Status,
+    gap_between,
     require_tolerance,
     worst_status,
 )
@@ -219,7 +220,7 @@ def _solve(own: Floats, other: Floats) -> _Solved:
 def _certificate(
     objective: float, dual_objective: float, violation: float, smallest: float
 ) -> ConstrainedCertificate:
-    gap = max(objective / dual_objective - 1, 0.0) if dual_objective > 0 else math.inf
+    gap = gap_between(objective, dual_objective, dual_objective)
     return ConstrainedCertificate(objective, dual_objective, gap, violation, smallest)
 
 

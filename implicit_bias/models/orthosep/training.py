@@ -152,7 +152,7 @@ def _neurons(setup: SampleSetup, limit: OrthosepLimit, network: Network) -> Find
     if isinstance(network, BalancedReLU):  # others have no neurons of one sign
         predicted = _predicted(limit)
         transport, one = measure_distance(network, predicted), TABLE["neuron_distance"]
-        gap = number(max(transport.gap, 0.0), ".1g")
+        gap = number(transport.gap, ".1g")
         lines.append((one.title, f"{one.text(transport.distance)} (gap {gap})"))
         folds = fold_row({"network": as_weights(network), "two neurons": predicted}, setup.train)
         panels += [] if folds is None else [folds]

@@ -48,7 +48,7 @@ class NeuronComparison(Measured):
     @derived("  its gap", ".1g")
     def gap(self) -> float:
         """Cost above its certified lower bound."""
-        return max(self.transport.gap, 0.0)
+        return self.transport.gap
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the arrays."""

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...certificates.fits import LIVE, fit_bounds, ratio
+from ...certificates.fits import LIVE, fit_bounds
+from ...certificates.max_margin import gap_between
 from ...norms.norm import Norm
 from ...norms.regularisers import Ball, Barrier, Interpolation, Penalty, Regulariser, Ridge
 from ...programs.fits import FitProgram
@@ -17,6 +18,7 @@ from ...programs.images import Floats
 from ...programs.mean_losses import Exact
 from ..interior.box import solve_box
 from ..interior.group_rows import RowsPoint, RowsProgram, solve_rows
+from .interpolation import solve_interpolation
 from .newton import solve_barrier, solve_groups, solve_l2_ball, solve_ridge
 from .proximal import solve_proximal
 
@@ -72,7 +74,14 @@ def solve_fit_program(
         if flat is not None:
             return _point(problem, flat[0], "Newton", flat[1])
         if isinstance(regulariser, Penalty) and problem.in_rows(regulariser.norm):
-            return _by_rows(problem, regulariser, tol, max_iterations or 100, start)
+            found = _by_rows(problem, regulariser, tol, max_iterations or 100, start)
+            if not isinstance(regulariser, Interpolation):
+                return found
+            proved = fit_bounds(problem, regulariser, found.zeta, found.r)
+            if max(proved.gap, proved.misfit) <= tol:
+                return found
+    if isinstance(regulariser, Interpolation):
+        return FitPoint(*solve_interpolation(problem, regulariser.norm, tol))
 
     def gap(zeta: Floats) -> float:
         return fit_bounds(problem, regulariser, zeta).gap
@@ -131,7 +140,7 @@ def _by_rows(
         missing = float(np.linalg.norm(problem.scores(zeta) - problem.y))
         size = regulariser.value(zeta)
         bound = float(problem.y @ at.r) * regulariser.scale(problem.adjoint(at.r))
-        return max(ratio(size - bound, size), missing / float(np.linalg.norm(problem.y)))
+        return max(gap_between(size, bound, size), missing / float(np.linalg.norm(problem.y)))
 
     at, iterations = solve_rows(
         program, gap, tol=tol / 30, max_iterations=max_iterations, start=start

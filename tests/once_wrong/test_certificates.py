@@ -1,0 +1,117 @@
+"""Certificates that were wrong once: bounds that cross, proofs that are missing, bad points."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import solvers
+from implicit_bias.limits import solve_fit
+from solvers import Status, gap_between
+
+
+def test_a_bound_above_its_objective_proves_no_gap() -> None:
+    # Bounds that contain their rounding may not cross at all, others by rounding alone.
+    assert gap_between(1.0, 1.0) == pytest.approx(0, abs=1e-15)
+    assert gap_between(1.0, 1.0012) == gap_between(1.0, 1.0 + 1e-14) == math.inf
+    assert gap_between(1.0, 1.0012, 1.0) == math.inf and gap_between(1.0, 1 + 1e-12, 1.0) == 0
+    assert gap_between(0.0, 0.0, 0.0) == 0 and gap_between(1.0, 0.0, 0.0) == math.inf
+    assert gap_between(math.nan, 1.0, 1.0) == gap_between(1.0, -math.inf, 1.0) == math.inf
+
+
+def test_a_sample_of_size_1e_16_is_interpolated_by_a_coefficient_of_1e7() -> None:
+    limit = solve_fit(np.diag([1, 1e-16]), [1, 1e-9], loss="squared", norm="l2").require()
+    np.testing.assert_allclose(limit.zeta, [1, 1e7], rtol=1e-8)
+    # Sizes far apart are no proof that there is none.
+    assert solve_fit(np.diag([1, 1e-16]), [1, 1], loss="squared").require().objective > 9e15
+
+
+def test_equal_samples_of_targets_that_differ_by_1e_9_have_no_interpolant() -> None:
+    X, y = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([1.0, 1 + 1e-9])
+    limit = solve_fit(X, y, loss="squared", norm="l1")
+    assert limit.status is Status.NOT_INTERPOLABLE
+    np.testing.assert_allclose(X.T @ limit.proof, 0, atol=1e-20)
+    assert y @ limit.proof > 0
+
+
+def test_coefficients_shorter_than_their_lower_bound_are_not_solved() -> None:
+    X, y = np.eye(2), np.array([1.0, 1.0])
+    limit = solve_fit(X, y, loss="squared", norm="l2").require()
+    # Coefficients that leave out a sample are shorter than any interpolant: they are moved onto
+    # it. Where that is impossible there is no gap.
+    wide = dataclasses.replace(limit, zeta=np.array([1.0, 0.0])).certify(X, y)
+    assert (
+        wide.certificate.objective == pytest.approx(math.sqrt(2)) and wide.status is Status.SOLVED
+    )
+    torn = limit.certify(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([1.0, 2.0]))
+    assert torn.gap == math.inf and torn.certificate.misfit > 0.1
+    assert torn.status is Status.INACCURATE
+
+
+def test_a_transport_below_its_bound_has_no_gap() -> None:
+    from implicit_bias.measures.equivalence.measure import TransportCertificate
+
+    assert TransportCertificate(0.5, 0.6, 0.0).gap == math.inf
+    assert TransportCertificate(0.5, 0.4, 0.0).gap == pytest.approx(0.1)
+
+
+def test_a_point_that_violates_a_constraint_has_the_distance_of_its_bounds() -> None:
+    one, group = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
+    program = solvers.MaxMarginProgram(
+        solvers.GatedDesign(np.array([[3.0, 4.0]]), one, group), one[0]
+    )
+    plain = solvers.to_cvxpy(program)
+    flat = plain.var_dict["zeta"][:, 0] <= 0
+    problem = cp.Problem(plain.objective, [*plain.constraints, flat])
+    problem.solve(solver="CLARABEL")
+    # The shortest w without the constraint is (3, 4) / 25, of norm 1/5 below the optimum 1/4.
+    plain.var_dict["zeta"].value = np.array([[0.12, 0.16]])
+    found = solvers.certify_constrained(program, problem)
+    assert found.objective == pytest.approx(0.2) and found.dual_objective == pytest.approx(0.25)
+    assert found.gap == pytest.approx(0.25) and not found.proves_optimality(0.1, violation=1.0)
+
+
+def interpolation(X: np.ndarray, Y: np.ndarray, norm: str) -> float:
+    """Least norm of W (K, D) with X W' = Y, by Clarabel."""
+    W = cp.Variable((Y.shape[1], X.shape[1]))
+    value = {
+        "l2": cp.norm(W, "fro"), "l1": cp.sum(cp.abs(W)), "linf": cp.max(cp.abs(W)),
+        "nuclear": cp.normNuc(W), "spectral": cp.sigma_max(W),
+        "rows": cp.sum(cp.norm(W, axis=1)), "largest-column": cp.max(cp.norm(W, axis=0)),
+    }[norm]  # fmt: skip
+    return float(cp.Problem(cp.Minimize(value), [X @ W.T == Y]).solve(solver="CLARABEL"))
+
+
+@pytest.mark.parametrize(
+    "norm", ["l2", "l1", "linf", "nuclear", "spectral", "rows", "largest-column"]
+)
+def test_interpolants_of_several_scores_are_solved(norm) -> None:
+    limit = solve_fit(np.eye(2), np.eye(2), loss="squared", norm=norm).require()
+    np.testing.assert_allclose(limit.zeta, np.eye(2), atol=1e-8)  # the only one
+    rng = np.random.default_rng(3)
+    X, Y = rng.normal(size=(4, 7)), rng.normal(size=(4, 3))
+    limit = solve_fit(X, Y, loss="squared", norm=norm).require()
+    np.testing.assert_allclose(limit.scores, Y, atol=1e-8)
+    assert limit.objective == pytest.approx(interpolation(X, Y, norm), rel=1e-6)
+
+
+def test_several_scores_that_nothing_interpolates_are_proved_so() -> None:
+    X, Y = np.array([[1.0, 0.0], [1.0, 0.0]]), np.eye(2)
+    for norm in ("l2", "l1", "linf", "nuclear", "spectral"):
+        limit = solve_fit(X, Y, loss="squared", norm=norm)
+        assert limit.status is Status.NOT_INTERPOLABLE and limit.gap == math.inf
+        np.testing.assert_allclose(X.T @ limit.proof, 0, atol=1e-12)
+        assert np.sum(Y * limit.proof) > 0.1
+        # Without its proof it is not told so.
+        bare = dataclasses.replace(limit, proof=None).certify(X, Y)
+        assert bare.status is Status.INACCURATE
+
+
+def test_one_score_in_the_l1_norm_is_solved_at_a_degenerate_dual() -> None:
+    assert solve_fit(np.eye(2), [1.0, 2.0], loss="squared", norm="l1").require().objective == 3.0
+    limit = solve_fit([[3.0, 1.0]], [1.0], loss="squared", norm="linf").require()
+    np.testing.assert_allclose(limit.zeta, [0.25, 0.25], rtol=1e-9)
