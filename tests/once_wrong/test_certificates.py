@@ -9,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+import implicit_bias as ib
 import solvers
 from implicit_bias.limits import solve_fit
 from solvers import Status, gap_between
@@ -115,3 +116,37 @@ def test_one_score_in_the_l1_norm_is_solved_at_a_degenerate_dual() -> None:
     assert solve_fit(np.eye(2), [1.0, 2.0], loss="squared", norm="l1").require().objective == 3.0
     limit = solve_fit([[3.0, 1.0]], [1.0], loss="squared", norm="linf").require()
     np.testing.assert_allclose(limit.zeta, [0.25, 0.25], rtol=1e-9)
+
+
+def test_samples_at_an_angle_of_1e_7_are_on_two_rays() -> None:
+    X, y = np.array([[1.0, 0.0], [1.0, 1e-7]]), np.array([1.0, -1.0])
+    # Scores of the first unit are 1 and 0, of the second 0 and -2.
+    network = ib.ReLU.from_weights([[1.0, -2e7], [0.0, 2e7]], [1.0, -1.0])
+    limit = ib.limits.solve_relu_minnorm(X, y, start=network, max_seconds=0.01)
+    assert limit.status is not Status.NOT_SEPARABLE and "one ray" not in limit.reason
+    assert limit.start_value == pytest.approx(4e7)
+    # Multiples are on one ray, by the rounding of their entries too.
+    for factor in (3.0, 1 / 3, 1e-9):
+        x = np.array([0.1, 0.7])
+        both = ib.limits.solve_relu_minnorm(np.array([x, factor * x]), y)
+        assert both.status is Status.NOT_SEPARABLE and "one ray" in both.reason
+
+
+def test_the_start_has_the_value_of_weights_that_no_input_sees() -> None:
+    # (1, 5) scores (1, 0) as (1, 0) does, and is sqrt(26) long.
+    network = ib.ReLU.from_weights([[1.0, 5.0]], [1.0])
+    X, y = np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([1.0, 1.0])
+    limit = ib.limits.relu_local_limit(network, X, y)
+    assert limit.start_value == pytest.approx(math.sqrt(26)) and limit.value == pytest.approx(1.0)
+    start = ib.limits.solve_relu_minnorm(X, y, start=network).start_value
+    assert start == pytest.approx(math.sqrt(26))
+
+
+def test_an_odd_part_that_nothing_linear_separates_is_proved_inseparable() -> None:
+    X = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1]])
+    # f(e1) - f(-e1) > 0 and the same of e2, so that it is positive at e1 + e2: labels say no.
+    limit = ib.limits.solve_relu_minnorm(X, [1, -1, 1, -1, -1, 1])
+    assert limit.status is Status.NOT_SEPARABLE and "linear" in limit.reason
+    for labels in ([1, -1, 1, -1, 1, -1], [1, 1, -1, -1, 1, 1], [1, -1, 1, 1, -1, -1]):
+        found = ib.limits.solve_relu_minnorm(X, labels)
+        assert found.status is Status.GLOBAL_OPTIMUM and np.all(found.scores * labels > 0.99)

@@ -12,7 +12,14 @@ from numpy.typing import ArrayLike
 
 from ..._support.doors import door
 from ..._support.kinds import count, positive
-from ..._support.solve import Status, require_fraction, require_tolerance
+from ..._support.solve import (
+    GatedDesign,
+    MaxMarginProgram,
+    Status,
+    require_fraction,
+    require_tolerance,
+    solve,
+)
 from .bound import MAX_PATTERNS
 from .descent import Programs
 from .limit import ReLULocalLimit, network_units
@@ -24,8 +31,8 @@ if TYPE_CHECKING:
 
 # Units of each sign to begin with, and how often their number is doubled.
 _FIRST, _DOUBLINGS = 8, 8
-# Of a cosine: samples on one ray.
-_RAY = 1 - 1e-14
+# Roundings between the entries of samples on one line, and a cosine below which there are more.
+_ROUNDINGS, _CLOSE = 8, 1 - 1e-12
 
 
 @door(max_programs=count(), max_patterns=count(), max_seconds=positive)
@@ -77,7 +84,8 @@ def solve_relu_minnorm(
     ReLULocalLimit
         GLOBAL_OPTIMUM if `certificate.lower_bound` is within `tol` of the value; LIVE_OPTIMUM or
         STATIONARY where that is not proved; NOT_SEPARABLE if two samples of different labels are
-        on one ray, on which every such network is linear.
+        on one ray, on which every such network is linear, or if no linear function separates the
+        samples whose opposites have the other label, as ``f(x) - f(-x)`` is linear.
 
     Raises
     ------
@@ -103,7 +111,7 @@ def solve_relu_minnorm(
     # Half of the tolerance for the local gap, as the bound of all widths comes on top.
     programs = Programs(problem, tol / 2, max_programs, max_seconds, max_patterns, begun)
     start_value = math.inf
-    clash = _on_one_ray(problem)
+    clash = _no_network(problem)
     if clash:
         found = replace(failed(problem, (), clash), status=Status.NOT_SEPARABLE)
     elif start is not None:
@@ -116,7 +124,7 @@ def solve_relu_minnorm(
                 f"{u.shape[1]}"
             )
         units = units_at(problem, u, signs)
-        start_value = problem.value(units.u, units.signs)
+        start_value = problem.value_of_network(u, signs)
         found = seek(programs, units, math.inf, math.inf)
     else:
         found = _from_random(programs, random_state)
@@ -138,16 +146,39 @@ def _from_random(programs: Programs, random_state: int) -> Found:
     return found
 
 
-def _on_one_ray(problem: ReLUProblem) -> str:
+def _no_network(problem: ReLUProblem) -> str:
     """Samples that no network tells apart, in words; empty without such."""
     zero = np.flatnonzero(problem.sizes == 0)
     if len(zero):
         return f"sample {zero[0]} is 0, and so is every score of it"
-    unit = problem.X / problem.sizes[:, None]
-    cosines = unit[problem.y > 0] @ unit[problem.y < 0].T
-    if not cosines.size or not cosines.max() > _RAY:
+    same = _on_one_line(problem, 1.0)
+    if same:
+        a, b = same[0]
+        return f"samples {a} and {b} have different labels and are on one ray from 0"
+    # f(x) - f(-x) is linear in x: where labels of opposite samples differ it must separate them.
+    rows = [int(a) for a, _ in _on_one_line(problem, -1.0)]
+    if not rows:
         return ""
-    row, column = np.unravel_index(np.argmax(cosines), cosines.shape)
-    a = np.flatnonzero(problem.y > 0)[row]
-    b = np.flatnonzero(problem.y < 0)[column]
-    return f"samples {a} and {b} have different labels and are on one ray from 0"
+    one, unit = np.ones((len(rows), 1)), problem.inputs[rows] / problem.sizes[rows, None]
+    odd = solve(MaxMarginProgram(GatedDesign(unit, one, np.zeros(1, dtype=np.int64)), one[:, 0]))
+    if odd.status is not Status.NOT_SEPARABLE:
+        return ""
+    return (
+        f"f(x) - f(-x) is linear in x, and no linear function is positive at samples "
+        f"{', '.join(map(str, rows))}, whose opposites have the other label"
+    )
+
+
+def _on_one_line(problem: ReLUProblem, side: float) -> list[tuple[int, int]]:
+    """Return pairs of a positive and a negative sample on one line, and one or opposite rays."""
+    unit = problem.X / problem.sizes[:, None]
+    positive, negative = np.flatnonzero(problem.y > 0), np.flatnonzero(problem.y < 0)
+    pairs = []
+    for row, column in np.argwhere(side * unit[positive] @ unit[negative].T > _CLOSE):
+        a, b = int(positive[row]), int(negative[column])
+        one, other = problem.inputs[a], problem.inputs[b]
+        largest = np.argmax(np.abs(one))
+        missing = np.abs(other - one * (other[largest] / one[largest]))
+        if np.all(missing <= _ROUNDINGS * 2.0**-53 * np.abs(other)):
+            pairs.append((a, b))
+    return pairs

@@ -117,8 +117,12 @@ class ReLUProblem:
 
     def value(self, u: Floats, signs: Floats) -> float:
         """Return the sum of the norms over the smallest margin; infinite if that is not > 0."""
-        smallest = float(np.min(self.margins(u, signs)))
-        return float(np.linalg.norm(u, axis=1).sum()) / smallest if smallest > 0 else math.inf
+        return _value(u, float(np.min(self.margins(u, signs))))
+
+    def value_of_network(self, weights: Floats, signs: Floats) -> float:
+        """Return the value of units (H, D), whose weights off the span of the inputs count too."""
+        smallest = float(np.min(self.margins(weights @ self.basis.T, signs)))
+        return _value(weights, smallest)
 
     def cosines(self, u: Floats) -> Floats:
         """Return the cosines (n, H) between inputs and units; 0 where either vanishes."""
@@ -136,6 +140,10 @@ class ReLUProblem:
         helping, alpha = self.helping(units.signs), self.slope
         linear = np.where(helping, alpha + (1 - alpha) * units.gates, -alpha)
         return HingeProgram(self.X, linear, np.where(helping, 0.0, 1 - alpha))
+
+
+def _value(u: Floats, smallest: float) -> float:
+    return float(np.linalg.norm(u, axis=1).sum()) / smallest if smallest > 0 else math.inf
 
 
 def merged(problem: ReLUProblem, units: Units) -> Units:

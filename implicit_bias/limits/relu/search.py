@@ -154,7 +154,7 @@ def relu_local_limit(
     if not len(units.u):
         raise ValueError("`network` is 0 on every input: no unit has weights of both layers")
     programs = Programs(problem, tol, max_programs, max_seconds, max_patterns, begun)
-    start_value = problem.value(units.u, units.signs)
+    start_value = problem.value_of_network(u, signs)
     return as_limit(programs, seek(programs, units, births, len(u)), start_value, tol)
 
 
