@@ -5,6 +5,7 @@ from .certificates.answer import NotCertified as NotCertified
 from .certificates.constrained import ConstrainedCertificate as ConstrainedCertificate
 from .certificates.constrained import certify_constrained as certify_constrained
 from .certificates.fits import FitBounds as FitBounds
+from .certificates.fits import ball_binds as ball_binds
 from .certificates.fits import fit_bounds as fit_bounds
 from .certificates.fits import fit_status as fit_status
 from .certificates.fits import is_unique as is_unique

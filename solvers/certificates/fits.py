@@ -11,9 +11,11 @@ from ..norms.norm import Norm
 from ..norms.regularisers import Ball, Barrier, Interpolation, Penalty, Regulariser, Ridge
 from ..programs.fits import FitProgram
 from ..programs.images import Floats
+from ..programs.mean_losses import LEAST, Squared
 from .max_margin import CROSSED, gap_between
 from .status import Status
 
+_FELT = 1e-6  # share of the scale that a ball's constraint must cost to first order
 LIVE = 1e-6  # slack of a dual norm below which a unit counts as live
 
 
@@ -61,8 +63,42 @@ def fit_bounds(
     factor = regulariser.scale(V)
     # A factor up to 1 keeps the multipliers in the domain of the loss.
     bound = problem.loss.dual(factor * r, y) - regulariser.conjugate(factor * V)
-    scale = problem.loss_at_zero if isinstance(regulariser, Ball) else objective
-    return FitBounds(objective, bound, gap_between(objective, bound, scale), 0.0)
+    gap = gap_between(objective, bound, _scale(problem, regulariser, objective))
+    if isinstance(regulariser, Ball) and not isinstance(problem.loss, Squared):
+        # It is above 0, and of the smallest numbers no digits are known.
+        gap = gap if objective > LEAST else math.inf
+    return FitBounds(objective, bound, gap, 0.0)
+
+
+def _scale(problem: FitProgram, regulariser: Regulariser, objective: float) -> float:
+    """Return what differences of values are divided by: the value itself.
+
+    In a ball the least squared loss may be 0: half the mean square of the targets there.
+    """
+    attains_zero = isinstance(regulariser, Ball) and isinstance(problem.loss, Squared)
+    return problem.loss_at_zero if attains_zero else objective
+
+
+def ball_binds(problem: FitProgram, regulariser: Regulariser, V: Floats, objective: float) -> bool:
+    """Return whether the constraint of a ball is felt: the loss falls as the ball grows.
+
+    Parameters
+    ----------
+    problem, regulariser
+        As `fit_bounds` takes them.
+    V : array
+        What the adjoint makes of the multipliers.
+    objective : float
+        Value of the coefficients.
+
+    Returns
+    -------
+    bool
+    """
+    if not isinstance(regulariser, Ball):
+        return False
+    # A loss too small for a number other than 0 still falls.
+    return bool(regulariser.conjugate(V) >= _FELT * _scale(problem, regulariser, objective))
 
 
 def fit_status(

@@ -14,6 +14,8 @@ from scipy.special import log_softmax, softmax, xlog1py, xlogy
 from ..numerics.step_length import longest_step
 from .images import Floats
 
+LEAST = 1e-290  # losses below it lose digits: the smallest numbers have fewer
+
 
 @dataclass(frozen=True, eq=False)
 class MeanLoss(ABC):
@@ -195,6 +197,32 @@ class FlatLoss:
     def hessian(self, w: Floats) -> Floats:
         """Return the second derivatives (m, m)."""
         return (self.A * self.loss.curvature(self.A @ w, self.y)[:, None]).T @ self.A
+
+
+class LogLoss(FlatLoss):
+    """The logarithm of a loss above 0, which falls like a margin where the loss is tiny.
+
+    Its minimisers are the loss's own. What stands for its second derivatives is never indefinite,
+    and tends to them as the loss falls: with r the slopes of F in the scores, the sum T of
+    ``r^2 / F''`` over samples is no smaller than F, and ``F'' / F - g g' / (F T)`` has no negative
+    eigenvalue, by Cauchy and Schwarz.
+    """
+
+    def value(self, w: Floats) -> float:
+        """Return ``log F(A w)``; infinity where F is below the smallest numbers."""
+        F = super().value(w)
+        return math.log(F) if F > LEAST else math.inf
+
+    def gradient(self, w: Floats) -> Floats:
+        """Return the first derivatives (m,)."""
+        return super().gradient(w) / super().value(w)
+
+    def hessian(self, w: Floats) -> Floats:
+        """Return the matrix (m, m) that stands for the second derivatives."""
+        f, F, slope = self.A @ w, super().value(w), self.gradient(w)
+        r = self.loss.multipliers(f, self.y)
+        T = float(np.sum(r * (r / np.maximum(self.loss.curvature(f, self.y), LEAST))))
+        return super().hessian(w) / F - np.outer(slope, slope) * (F / max(T, F))
 
 
 FIT_LOSSES: Mapping[str, type[MeanLoss]] = MappingProxyType(

@@ -19,8 +19,9 @@ class FitLimitCertificate:
     dual_objective : float
         Lower bound of what any coefficients have.
     gap : float
-        ``(objective - dual_objective) / objective``; for balls, where the optimum may be 0, over
-        the loss of coefficients 0. 0 for 0 / 0.
+        ``(objective - dual_objective) / objective``; for the squared loss in a ball, where the
+        optimum may be 0, over half the mean square of the targets. 0 for 0 / 0; infinite for the
+        other losses in a ball where they are below 1e-290, as numbers have few digits there.
     misfit : float
         ``||scores - y|| / ||y||`` of interpolation; 0 for the others.
     """

@@ -14,13 +14,13 @@ from ..._support.kinds import anything, count, one_of
 from ..._support.solve import (
     FIT_LOSSES,
     ArrayLike,
-    Ball,
     Barrier,
     FitProgram,
     Interpolation,
     Norm,
     NormName,
     Regulariser,
+    ball_binds,
     fit_bounds,
     fit_status,
     is_unique,
@@ -33,8 +33,6 @@ from .arguments import checked_regulariser, norm_name
 from .certificate import FitLimitCertificate
 from .limit import FitLimit
 from .problem import fit_problem
-
-_FELT = 1e-6  # share of the loss at 0 that a ball's constraint must cost to first order
 
 
 @door(
@@ -287,7 +285,7 @@ def _solved(
         n_contexts=n_contexts,
         sample_weight=None,
         is_unique=is_unique(problem, regulariser, V),
-        binds=isinstance(regulariser, Ball) and bool(regulariser.conjugate(V) > _FELT * at_zero),
+        binds=ball_binds(problem, regulariser, V, proved.objective),
         mean_loss=problem.loss.value(scores, problem.y),
         mean_loss_at_zero=at_zero,
         proof=proof,

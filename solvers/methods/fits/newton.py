@@ -16,6 +16,7 @@ from ...programs.mean_losses import FlatLoss
 from ..damped_newton import damped_newton
 
 _STAGE = 0.1
+_WALL = 1e-15  # part of log F that a wall holds back at the end
 Gap = Callable[[Floats], float]
 
 
@@ -60,6 +61,14 @@ def solve_barrier(F: FlatLoss, barrier: Barrier) -> tuple[Floats, int]:
     return _followed(F, lambda eps: replace(barrier, eps=eps), w, largest, barrier.eps)
 
 
+def solve_walls(F: FlatLoss, radius: float, gap: Gap, tol: float) -> tuple[Floats, int]:
+    """Minimise ``F(A w)`` over ``|w_i| <= radius``, as the barrier of the walls falls."""
+    w, least = np.zeros(F.A.shape[1]), _WALL / radius
+    return _followed(
+        F, lambda eps: Barrier(1 / radius, eps), w, 1 / radius, least, gap, tol, most=500
+    )
+
+
 def solve_groups(
     F: FlatLoss, lam: float, group: NDArray[np.int64], gap: Gap, tol: float
 ) -> tuple[Floats, int]:
@@ -84,8 +93,12 @@ def _followed(
     least: float,
     gap: Gap = lambda w: math.inf,
     tol: float = 0.0,
+    most: float = math.inf,
 ) -> tuple[Floats, int]:
-    """Follow minimisers as a width falls, to the first of a gap within `tol`, or the least one."""
+    """Follow minimisers as a width falls, to the first of a gap within `tol`, or the least one.
+
+    From `most` steps on there is no further width.
+    """
     best, steps = (math.inf, w), 0
     while True:
         w, more = _minimised(F, regulariser(width), w)
@@ -93,7 +106,7 @@ def _followed(
         found = gap(w)
         if not found > best[0]:
             best = (found, w)
-        if found <= tol or width <= least:
+        if found <= tol or width <= least or steps >= most:
             return best[1], steps
         width = max(least, width * _STAGE)
 

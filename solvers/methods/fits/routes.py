@@ -15,11 +15,11 @@ from ...norms.norm import Norm
 from ...norms.regularisers import Ball, Barrier, Interpolation, Penalty, Regulariser, Ridge
 from ...programs.fits import FitProgram
 from ...programs.images import Floats
-from ...programs.mean_losses import Exact
+from ...programs.mean_losses import Exact, LogLoss, Squared
 from ..interior.box import solve_box
 from ..interior.group_rows import RowsPoint, RowsProgram, solve_rows
 from .interpolation import solve_interpolation
-from .newton import solve_barrier, solve_groups, solve_l2_ball, solve_ridge
+from .newton import solve_barrier, solve_groups, solve_l2_ball, solve_ridge, solve_walls
 from .proximal import solve_proximal
 
 # Samples for each coefficient from which one unknown a coefficient is less work, and coefficients
@@ -69,8 +69,12 @@ def solve_fit_program(
         dead = float(regulariser.norm.dual.above(V)) <= regulariser.lam
     if dead:
         return FitPoint(np.zeros(problem.shape), at_zero, "closed form", 0)
+
+    def gap(zeta: Floats) -> float:
+        return fit_bounds(problem, regulariser, zeta.reshape(problem.shape)).gap
+
     if not problem.several:
-        flat = _by_newton(problem, regulariser)
+        flat = _by_newton(problem, regulariser, gap, tol / 30)
         if flat is not None:
             return _point(problem, flat[0], "Newton", flat[1])
         if isinstance(regulariser, Penalty) and problem.in_rows(regulariser.norm):
@@ -82,10 +86,6 @@ def solve_fit_program(
                 return found
     if isinstance(regulariser, Interpolation):
         return FitPoint(*solve_interpolation(problem, regulariser.norm, tol))
-
-    def gap(zeta: Floats) -> float:
-        return fit_bounds(problem, regulariser, zeta).gap
-
     zeta, steps = solve_proximal(problem, regulariser, gap, tol / 10, max_iterations or 20000)
     return _point(problem, zeta, "proximal gradient", steps)
 
@@ -95,17 +95,24 @@ def _point(problem: FitProgram, w: Floats, solver: str, steps: int) -> FitPoint:
     return FitPoint(zeta, problem.multipliers(zeta), solver, steps)
 
 
-def _by_newton(problem: FitProgram, regulariser: Regulariser) -> tuple[Floats, int] | None:
+def _by_newton(
+    problem: FitProgram, regulariser: Regulariser, gap: Callable[[Floats], float], tol: float
+) -> tuple[Floats, int] | None:
     """Return coefficients of smooth regularisers, box and l2 ball, and the steps; else None."""
     if isinstance(regulariser, Ridge):
         return solve_ridge(problem.flat(), regulariser.lam)
     if isinstance(regulariser, Barrier):
         return solve_barrier(problem.flat(), regulariser)
-    if isinstance(regulariser, Ball) and regulariser.norm == Norm.of("linf"):
-        return solve_box(problem.flat(), regulariser.radius)
-    if isinstance(regulariser, Ball) and regulariser.norm == Norm.of("l2"):
-        return solve_l2_ball(problem.flat(), regulariser.radius)
-    return None
+    if not isinstance(regulariser, Ball) or regulariser.norm not in map(Norm.of, ("linf", "l2")):
+        return None
+    F, radius, in_box = problem.flat(), regulariser.radius, regulariser.norm == Norm.of("linf")
+    found = (solve_box if in_box else solve_l2_ball)(F, radius)
+    if gap(found[0]) <= tol or isinstance(F.loss, Squared):
+        return found
+    # Slopes of a tiny loss fall as fast as it does, those of its logarithm do not.
+    small = LogLoss(F.A, F.y, F.loss)
+    other = solve_walls(small, radius, gap, tol) if in_box else solve_l2_ball(small, radius)
+    return min(found, other, key=lambda one: gap(one[0]))
 
 
 def _by_rows(
