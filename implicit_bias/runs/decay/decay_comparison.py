@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._support.solve import to_numpy
 from ...data.sample import Sample
+from ...limits.finite.certificate import FitLimitCertificate
 from ...limits.finite.limit import FitLimit
 from ...measures.scalars import agreement
 from ...quantities.measured import Measured, part, quantity
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 # Units whose norm is below this share of the largest count as dead.
 _DEAD = 1e-6
+_KNOWN = 1e-3
 
 
 class DecayComparison(Measured):
@@ -66,14 +68,23 @@ def observe_decayed(limit: FitLimit, train: Sample, network: torch.nn.Module) ->
         "value_gap" and "over_optimum".
     """
     bounds = limit.bounds_of(network, *train)
-    return {"value_gap": bounds.gap, "over_optimum": over_optimum(limit, bounds)}
+    return {"value_gap": own_gap(bounds), "over_optimum": over_optimum(limit, bounds)}
 
 
-def over_optimum(limit: FitLimit, bounds: Any) -> float:
-    """Return how far a value is above the certified lower bound of the optimum, relative."""
+def own_gap(bounds: FitLimitCertificate) -> float:
+    """Return by how much a value is above the optimum at most, by its own slopes, over itself."""
+    excess = max(bounds.objective - bounds.dual_objective, 0.0)
+    return excess / bounds.objective if bounds.objective > 0 else math.nan
+
+
+def over_optimum(limit: FitLimit, bounds: FitLimitCertificate) -> float:
+    """Return how far a value is above the certified lower bound of the optimum, over that bound.
+
+    NaN where the optimum is not known to a thousandth of itself, as one of 0 never is.
+    """
     lower = limit.certificate.dual_objective
-    scale = limit.mean_loss_at_zero if limit.radius is not None else lower
-    return float((bounds.objective - lower) / scale) if scale > 0 else math.nan
+    known = 0 < lower and limit.objective - lower <= _KNOWN * lower
+    return (bounds.objective - lower) / lower if known else math.nan
 
 
 def compare_decayed(
@@ -104,7 +115,9 @@ def compare_decayed(
     size = float(np.linalg.norm(limit.scores))
     new = held_out.X, held_out.gates
     return DecayComparison(
-        value_gap=max(bounds.gap, float(np.finfo(float).eps)),  # not below what it is computed to
+        value_gap=max(
+            own_gap(bounds), float(np.finfo(float).eps)
+        ),  # not below what it is computed to
         over_optimum=over_optimum(limit, bounds),
         score_distance=float(np.linalg.norm(scores - limit.scores)) / size if size else math.nan,
         penalty=math.nan if limit.penalty is None else limit.penalty,

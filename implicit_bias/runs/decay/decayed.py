@@ -143,25 +143,31 @@ STAGES: tuple[Stage[DecayedSetup], ...] = (
 
 def _evidence(limit: FitLimit, found: DecayComparison, trajectory: Trajectory) -> Evidence:
     """Return the evidence on a network beside its finite limit."""
-    near = "value_gap" if limit.radius is None else "over_optimum"
     return Evidence(
         status=limit.status,
-        near={near: getattr(found, near)},
+        near=_near(limit, found),
         beside={"agreement": found.agreement},
         diverged=divergence(trajectory),
         reason="steps have not converged: give more `--steps`, or another `--learning-rate`",
+        unsolved=f"{limit.advice} (gap {limit.gap:.1e}, tolerance {limit.tol:.0e})",
         remark=_remark(limit, found) if trajectory.finished else "interrupted",
     )
+
+
+def _near(limit: FitLimit, found: DecayComparison) -> dict[str, float]:
+    """Return what decides: the value over the optimum, or scores where that may be 0."""
+    name = "value_gap" if limit.radius is None else "over_optimum"
+    # Scores are unique, whatever coefficients are.
+    name = "score_distance" if math.isnan(getattr(found, name)) else name
+    return {name: getattr(found, name)}
 
 
 def _remark(limit: FitLimit, found: DecayComparison) -> str:
     """Say where the value alone is predicted."""
     if limit.radius is None or limit.binds:
         return ""
-    return (
-        "the ball does not bind: many coefficients have this value, and its scores are "
-        f"{found.score_distance:.0%} off"
-    )
+    many = "" if limit.is_unique else ": many coefficients have this value"
+    return f"the ball does not bind{many}, and its scores are {found.score_distance:.0%} off"
 
 
 def _measured(setup: DecayedSetup, limit: FitLimit, network: Any) -> tuple[Assumption, ...]:

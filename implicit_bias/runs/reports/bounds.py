@@ -17,7 +17,7 @@ from ...quantities.said import Side, Table
 from ...quantities.table import lines
 from .finding import Finding
 from .findings import solved
-from .verdict import Evidence, decide
+from .verdict import EXCESS, OPTIMA, Evidence, decide
 
 BOUND, LASSO, LOCAL = "path lasso (bound)", "path lasso", "local limit"
 
@@ -120,7 +120,9 @@ def local_evidence(value: BoundedValue, **further: Any) -> Evidence:
     local = value.limit
     numbers = f"value {value.value:.5g}"
     if local is not None:
-        numbers += f", local optimum {local.value:.5g}, ratio {value.local_ratio:.4f}"
+        near = local.status in OPTIMA and local.value <= value.value * (1 + EXCESS)
+        what = "local optimum" if near else "point next to it"
+        numbers += f", {what} {local.value:.5g}, ratio {value.local_ratio:.4f}"
     reason = "" if value.local is None else value.local.reason
     known = {"theory": "local limit", "reason": reason} | further
     return Evidence(

@@ -121,6 +121,9 @@ class Evidence:
         What keeps the network from its limit; of a control and of no theorem, why.
     predicted : str
         What is predicted of the network if it trains on.
+    unsolved : str
+        What the solver says of a limit that it did not solve; the advice of the status if this is
+        left out.
     remark : str
         What is said of the network wherever it stands.
     proof : str
@@ -140,6 +143,7 @@ class Evidence:
     diverged: str = ""
     reason: str = ""
     predicted: str = ""
+    unsolved: str = ""
     remark: str = ""
     proof: str = ""
     numbers: str = ""
@@ -220,6 +224,8 @@ def _explained(word: Word, found: Evidence) -> tuple[str, ...]:
         return saddle, found.reason, found.predicted
     if word == "AT ITS LIMIT":
         return ()
+    if word == "NOT SOLVED":  # whatever would keep a network away: it is not known from what
+        return (found.unsolved or (found.status.advice if found.status is not None else ""),)
     if word == "AT A LOCAL LIMIT":
         return (found.proof or "proved strict",)
     if word == "NOT THIS LIMIT" and found.theory != "control":
@@ -233,7 +239,7 @@ def _usual_reason(word: Word, found: Evidence) -> str:
         return "proved: no such network separates these samples"
     if word == "NOT SEPARATED":
         return TABLE["smallest_margin"].said(found.smallest_margin)
-    return found.status.advice if word == "NOT SOLVED" and found.status is not None else ""
+    return ""
 
 
 def _is_unsolved(found: Evidence) -> bool:
@@ -257,6 +263,8 @@ def _place(found: Evidence) -> Word:
     if found.theory == "limit":
         return "AT ITS LIMIT" if near else "NOT THERE YET"
     local = found.status if found.theory == "local limit" else None
+    if found.near.get("local_ratio", 0.0) > 1 + EXCESS:
+        return "NO THEOREM"  # what is above the network is no optimum next to it
     if local in OPTIMA and near:
         return "AT A LOCAL LIMIT"
     return "NOT THERE YET" if local in (*OPTIMA, Status.SADDLE) else "NO THEOREM"
