@@ -563,7 +563,13 @@ def as_limit(programs: Programs, found: Found, start_value: float, tol: float) -
         tol=tol,
         seconds=programs.seconds,
     )
-    if limit.status in (Status.LOCAL_OPTIMUM, Status.LIVE_OPTIMUM) and not limit.in_own_cones:
-        why = "a unit is outside its cones, by rounding at a kink"
-        return replace(limit, status=Status.FAILED, reason=why)
+    if limit.status in (Status.LOCAL_OPTIMUM, Status.LIVE_OPTIMUM, Status.STATIONARY):
+        why = ""
+        if not limit.in_own_cones:
+            why = "a unit is outside its cones, by rounding at a kink"
+            why = "no program was left for the gates of the last one" if programs.spent else why
+        elif limit.value > start_value * (1 + tol):
+            why = f"its value {limit.value:.8g} is above the network's own, {start_value:.8g}"
+        if why:
+            return replace(limit, status=Status.FAILED, reason=why)
     return limit

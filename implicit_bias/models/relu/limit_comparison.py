@@ -33,7 +33,7 @@ class ReLULimitComparison(Measured):
     @derived(recorded=True)
     def local_value(self) -> float:
         """Value of the local optimum; infinite where none was found."""
-        return self.limit.value
+        return self.limit.value if self.found else math.inf
 
     @derived(recorded=True)
     def local_status(self) -> str:
@@ -74,7 +74,7 @@ class ReLULimitComparison(Measured):
     def local_bound_ratio(self) -> float:
         """`lower bound of all widths / local_value`; NaN where no bound was computed."""
         least = self.limit.certificate.lower_bound
-        return least / self.local_value if least > 0 else math.nan
+        return least / self.local_value if least > 0 and self.found else math.nan
 
     half_step: int | None = quantity("  of an earlier network, at step", "d", doc="Its step.")
     half_value: float | None = quantity(
@@ -127,6 +127,8 @@ def compare_with_relu_limit(
         Step of an earlier checkpoint, and the local optimum next to it.
     """
     trained, y = scores(network, held_out), held_out.y
+    if earlier is not None and earlier[1].status is Status.FAILED:
+        earlier = None  # nothing was found there, so neither the same nor another
     predicted = (
         limit.predictor(held_out.X) if limit.status is not Status.FAILED and len(y) else None
     )

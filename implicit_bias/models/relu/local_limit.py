@@ -15,7 +15,7 @@ from ...quantities.said import Side, Table
 from ...runs.drawing.relu_limits import plot_relu_limit
 from ...runs.reports.finding import Finding
 from ...runs.reports.trained import divergence, unseparated
-from ...runs.reports.verdict import Evidence, decide
+from ...runs.reports.verdict import OPTIMA, Evidence, decide
 from ...runs.setup import SampleSetup
 from ...runs.stages import Found
 from ...training.trajectory import Trajectory
@@ -92,23 +92,26 @@ def _evidence(found: ReLULimitComparison, trajectory: Trajectory) -> Evidence:
     half = "from the weights at half the steps"
     same = {True: f", also found {half}", False: f", another is found {half}", None: ""}
     proof = f"{proof} (proved, gap {found.local_gap:.0e}){same[found.half_same]}"
-    reason = unseparated(trajectory) or limit.reason
+    proved = limit.status in OPTIMA
     far = (
-        f"the optimum next to it is proved: {proof}" if found.found
+        f"the optimum next to it is proved: {proof}" if proved
         else f"no local optimum was certified: {limit.reason}"
     )  # fmt: skip
+    beside = {"value": found.value}
+    numbers = f"value {found.value:.5g}"
+    if proved:
+        beside["local_value"] = found.local_value
+        numbers += f", local optimum {found.local_value:.5g}, ratio {found.local_ratio:.4f}"
     return Evidence(
         theory="local limit",
         status=limit.status,
-        near={"local_ratio": found.local_ratio},
-        beside={"value": found.value, "local_value": found.local_value},
-        numbers=f"value {found.value:.5g}, local optimum {found.local_value:.5g}, "
-        f"ratio {found.local_ratio:.4f}",
+        near={"local_ratio": found.local_ratio} if proved else {},
+        beside=beside,
+        numbers=numbers,
         smallest_margin=float(trajectory.smallest_margin[-1]),
         diverged=divergence(trajectory),
         proof=proof,
-        reason=unseparated(trajectory) or far if found.found else reason,
-        predicted="" if found.found else far,
+        reason=unseparated(trajectory) or far,
         network=LEARNS,
     )
 
