@@ -151,12 +151,12 @@ def _no_network(problem: ReLUProblem) -> str:
     zero = np.flatnonzero(problem.sizes == 0)
     if len(zero):
         return f"sample {zero[0]} is 0, and so is every score of it"
-    same = _on_one_line(problem, 1.0)
+    same = on_one_line(problem, 1.0)
     if same:
         a, b = same[0]
         return f"samples {a} and {b} have different labels and are on one ray from 0"
     # f(x) - f(-x) is linear in x: where labels of opposite samples differ it must separate them.
-    rows = [int(a) for a, _ in _on_one_line(problem, -1.0)]
+    rows = [int(a) for a, _ in on_one_line(problem, -1.0)]
     if not rows:
         return ""
     one, unit = np.ones((len(rows), 1)), problem.inputs[rows] / problem.sizes[rows, None]
@@ -169,7 +169,7 @@ def _no_network(problem: ReLUProblem) -> str:
     )
 
 
-def _on_one_line(problem: ReLUProblem, side: float) -> list[tuple[int, int]]:
+def on_one_line(problem: ReLUProblem, side: float) -> list[tuple[int, int]]:
     """Return pairs of a positive and a negative sample on one line, and one or opposite rays."""
     unit = problem.X / problem.sizes[:, None]
     positive, negative = np.flatnonzero(problem.y > 0), np.flatnonzero(problem.y < 0)
