@@ -167,5 +167,6 @@ def _as_numpy(name: str, value: Any) -> np.ndarray:
 
 def _columns(value: Any) -> set[str]:
     """Return the kinds of the dtypes of a data frame's columns; none of anything else."""
-    dtypes = np.atleast_1d(value.dtypes) if hasattr(value, "dtypes") else ()
-    return {getattr(dtype, "kind", "O") for dtype in dtypes}
+    if not hasattr(value, "dtypes"):
+        return set()
+    return {getattr(dtype, "kind", "O") for dtype in np.atleast_1d(value.dtypes)}
