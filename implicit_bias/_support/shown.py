@@ -63,7 +63,7 @@ def same(one: Any, other: Any) -> bool:
         return one.__func__ is other.__func__ and same(one.__self__, other.__self__)
     if is_dataclass(one):
         held = [field.name for field in fields(one)]
-    elif type(one).__eq__ is not object.__eq__ or not hasattr(one, "__dict__"):
+    elif getattr(type(one), "__eq__", None) is not object.__eq__ or not hasattr(one, "__dict__"):
         return bool(one == other)
     else:
         held = [*vars(one)]

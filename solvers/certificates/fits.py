@@ -50,7 +50,8 @@ def fit_bounds(
     V, y = problem.adjoint(r), problem.y
     if isinstance(regulariser, Interpolation):
         (A, sizes), missing = problem.unit_rows(), y - problem.scores(zeta)
-        moved = zeta + problem.shaped(np.linalg.lstsq(A, (missing.T / sizes).T)[0])
+        change = np.asarray(np.linalg.lstsq(A, (missing.T / sizes).T)[0], np.float64)
+        moved = zeta + problem.shaped(change)
         objective = regulariser.value(moved)
         left = float(np.linalg.norm(y - problem.scores(moved)))
         misfit = left / (float(np.linalg.norm(y)) or 1.0)

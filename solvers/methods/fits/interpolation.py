@@ -31,7 +31,7 @@ def solve_interpolation(
     A, sizes = problem.unit_rows()
     y = (problem.y.T / sizes).T
     if norm == Norm.of("l2") or unreachable(problem) is not None:
-        W = np.linalg.lstsq(A, y)[0]
+        W = np.asarray(np.linalg.lstsq(A, y)[0], np.float64)
         r = np.linalg.lstsq(A.T, W / (np.linalg.norm(W) or 1.0))[0]
         return problem.shaped(W), (r.T / sizes).T, "least squares", 1
     n_scores = y[0].size

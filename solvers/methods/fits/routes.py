@@ -103,7 +103,10 @@ def _by_newton(
         return solve_ridge(problem.flat(), regulariser.lam)
     if isinstance(regulariser, Barrier):
         return solve_barrier(problem.flat(), regulariser)
-    if not isinstance(regulariser, Ball) or regulariser.norm not in map(Norm.of, ("linf", "l2")):
+    if not isinstance(regulariser, Ball) or regulariser.norm not in (
+        Norm.of("linf"),
+        Norm.of("l2"),
+    ):
         return None
     F, radius, in_box = problem.flat(), regulariser.radius, regulariser.norm == Norm.of("linf")
     found = (solve_box if in_box else solve_l2_ball)(F, radius)
