@@ -99,15 +99,15 @@ def without_times(value: Any) -> Any:
     return [without_times(v) for v in value] if isinstance(value, list) else value
 
 
-def interrupting(stage: str, *, at: float = 0.0, count: int = 1) -> Callable[[bool], Any]:
-    """In place of `cli._progress`: presses Ctrl-C in the stage whose text begins so.
+def interrupting(stage: str, *, at: float = 0.0, count: int = 1) -> Callable[[bool, Progress], Any]:
+    """In place of `cli.watched`: presses Ctrl-C in the stage whose text begins so.
 
     That is in the `count`th of its reports at or after the share `at` of its work; with count 0 as
     it begins.
     """
 
     @contextlib.contextmanager
-    def progress(quiet: bool) -> Iterator[Progress]:
+    def progress(quiet: bool, elsewhere: Progress) -> Iterator[Progress]:
         now = {"stage": "", "count": 0}
 
         def begin(text: str) -> None:
@@ -129,7 +129,7 @@ def interrupting(stage: str, *, at: float = 0.0, count: int = 1) -> Callable[[bo
 def cut(monkeypatch: Any, arguments: tuple[object, ...], stage: str, **where: Any) -> None:
     """A run that Ctrl-C ends in that stage."""
     with monkeypatch.context() as patched:
-        patched.setattr(cli, "_progress", interrupting(stage, **where))
+        patched.setattr(cli, "watched", interrupting(stage, **where))
         results(*arguments, code=130)
 
 

@@ -368,7 +368,7 @@ def test_training_that_diverges_ends_with_2_and_the_limit_is_reported(tmp_path) 
 
 
 def test_training_that_is_interrupted_ends_with_130_and_a_table(monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(cli, "_progress", interrupting("training", at=0.5))
+    monkeypatch.setattr(cli, "watched", interrupting("training", at=0.5))
     result = run(*SMALL, "--details", "--save", tmp_path, "--plot", tmp_path / "x.png")
     assert result.exit_code == 130
     line = next(line for line in result.stdout.splitlines() if line.startswith("iterations | "))
@@ -379,7 +379,7 @@ def test_training_that_is_interrupted_ends_with_130_and_a_table(monkeypatch, tmp
 
 
 def test_an_interrupt_before_training_ends_with_130_and_says_so(monkeypatch) -> None:
-    monkeypatch.setattr(cli, "_progress", interrupting("solving", count=0))
+    monkeypatch.setattr(cli, "watched", interrupting("solving", count=0))
     result = run(*SMALL)
     assert result.exit_code == 130
     assert result.stdout == ""

@@ -141,7 +141,7 @@ def test_training_that_diverges_names_the_class_and_keeps_the_limits() -> None:
 def test_an_interrupt_keeps_the_classes_that_are_done(
     stage, solved, trained, monkeypatch, tmp_path
 ) -> None:
-    monkeypatch.setattr(cli, "_progress", interrupting(stage, count=4))
+    monkeypatch.setattr(cli, "watched", interrupting(stage, count=4))
     picture = tmp_path / "x.png"
     result = run(*SMALL, "--json", "--save", tmp_path, "--plot", picture)
     assert result.exit_code == 130
@@ -159,7 +159,7 @@ def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(monkeypatch, tmp
     whole = results(*SMALL)
     assert run(*SMALL, "--save", tmp_path, "--resume").exit_code == 2  # nothing to go on with
     with monkeypatch.context() as patched:
-        patched.setattr(cli, "_progress", interrupting("training a GLN for class 3", count=4))
+        patched.setattr(cli, "watched", interrupting("training a GLN for class 3", count=4))
         results(*SMALL, "--save", tmp_path, code=130)
     resumed = results(*SMALL, "--save", tmp_path, "--resume")
     assert without_times(resumed) == without_times(whole)
