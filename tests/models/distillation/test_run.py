@@ -159,7 +159,7 @@ def test_images_of_0_and_1_have_a_teacher_from_other_images(tmp_path) -> None:
     [
         ("--init-scale 0", "a deep student that begins at 0 stays there"),
         ("--init-scale nan", "is no finite number"),
-        ("--kappa 0", "`kappa` positive and finite"),
+        ("--kappa 0", "`kappa` must be positive and finite"),
         ("--kappa 2 --data digits", "`--kappa` is of `--data angles`"),
         ("--data mnist", "needs `--data-dir DIR`"),
         ("--data-dir x", "is for `--data mnist`"),
