@@ -565,9 +565,10 @@ def as_limit(programs: Programs, found: Found, start_value: float, tol: float) -
     )
     if limit.status in (Status.LOCAL_OPTIMUM, Status.LIVE_OPTIMUM, Status.STATIONARY):
         why = ""
-        if not limit.in_own_cones:
+        if not limit.in_own_cones and programs.spent:
+            why = "no program was left for the gates of the last one"
+        elif not limit.in_own_cones and limit.status is not Status.STATIONARY:
             why = "a unit is outside its cones, by rounding at a kink"
-            why = "no program was left for the gates of the last one" if programs.spent else why
         elif limit.value > start_value * (1 + tol):
             why = f"its value {limit.value:.8g} is above the network's own, {start_value:.8g}"
         if why:

@@ -127,8 +127,6 @@ def compare_with_relu_limit(
         Step of an earlier checkpoint, and the local optimum next to it.
     """
     trained, y = scores(network, held_out), held_out.y
-    if earlier is not None and earlier[1].status is Status.FAILED:
-        earlier = None  # nothing was found there, so neither the same nor another
     predicted = (
         limit.predictor(held_out.X) if limit.status is not Status.FAILED and len(y) else None
     )
@@ -136,7 +134,10 @@ def compare_with_relu_limit(
         limit=limit,
         value=limit.start_value,
         half_step=None if earlier is None else earlier[0],
-        half_value=None if earlier is None else earlier[1].value,
+        # Where nothing was found there is neither the same optimum nor another.
+        half_value=(
+            None if earlier is None or earlier[1].status is Status.FAILED else earlier[1].value
+        ),
         local_score_cosine=math.nan if predicted is None else cosine(predicted, trained),
         local_agreement=math.nan if predicted is None else agreement(predicted, trained),
         local_error=math.nan if predicted is None else error_rate(y, predicted),
