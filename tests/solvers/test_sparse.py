@@ -154,9 +154,10 @@ def test_the_estimator_is_that_of_dense_inputs(add_constant: bool, n_classes: in
         found = sparse.coef_, sparse.intercept_, sparse.dual_, sparse.predict(X)
         known = made.fit(dense(X), labels, given)
         expected = known.coef_, known.intercept_, known.dual_, known.predict(dense(X))
-        for one, other in zip(found, expected, strict=True):
-            # Points are known to the root of the gap.
-            np.testing.assert_allclose(one, other, atol=2e-3 * (np.abs(other).max() or 1.0))
+        # Points are known to the root of the gap, multipliers to that over the least eigenvalue of
+        # the samples' products.
+        for one, other, atol in zip(found, expected, (2e-3, 2e-3, 1e-2, 0.0), strict=True):
+            np.testing.assert_allclose(one, other, atol=atol * (np.abs(other).max() or 1.0))
 
 
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.coo_array, sp.csc_array])
