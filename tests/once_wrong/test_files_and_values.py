@@ -21,8 +21,7 @@ from pyarrow import parquet
 
 import implicit_bias as ib
 from implicit_bias import cli
-from implicit_bias.runs.reports import KIND, read_saved, write_saved
-from implicit_bias.runs.reports.shown.page import render_html
+from implicit_bias.runs.reports import KIND, read_saved, render_html, write_saved
 from tests.commands import environment
 from tests.reports.kept import NOW
 

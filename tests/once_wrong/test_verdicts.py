@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pkgutil import resolve_name
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,13 +13,15 @@ import torch
 from scipy.optimize import minimize
 
 import implicit_bias as ib
-from implicit_bias.data.sample import Sample
-from implicit_bias.models.relu.limit_comparison import compare_with_relu_limit
-from implicit_bias.models.relu.local_limit import _evidence
-from implicit_bias.runs.decay.decay_comparison import compare_decayed
-from implicit_bias.runs.decay.decayed import _near
+from implicit_bias import Sample
 from implicit_bias.runs.reports import Evidence, decide
 
+compare_with_relu_limit = resolve_name(
+    "implicit_bias.models.relu.limit_comparison:compare_with_relu_limit"
+)
+compare_decayed = resolve_name("implicit_bias.runs.decay.decay_comparison:compare_decayed")
+relu_evidence = resolve_name("implicit_bias.models.relu.local_limit:_evidence")
+decayed_near = resolve_name("implicit_bias.runs.decay.decayed:_near")
 DECOUPLED = {"n_train": 30, "n_val": 60, "seed": 1, "decoupled": True, "trainer": "adam"}
 
 
@@ -70,8 +73,8 @@ def test_a_least_squared_loss_of_0_is_judged_by_scores() -> None:
     found = compare_decayed(limit, network, train, train, math.nan)
     assert math.isnan(found.over_optimum)
     assert found.score_distance == pytest.approx(0.05, rel=1e-4)
-    assert _near(limit, found) == {"score_distance": found.score_distance}
-    verdict = decide(Evidence(near=_near(limit, found)))
+    assert decayed_near(limit, found) == {"score_distance": found.score_distance}
+    verdict = decide(Evidence(near=decayed_near(limit, found)))
     assert verdict.word == "NOT THERE YET" and "relative to these" in verdict.sentence
 
 
@@ -164,7 +167,7 @@ def test_a_run_names_no_local_optimum_that_is_not_certified() -> None:
     for status in (ib.Status.FAILED, ib.Status.STATIONARY):
         why = replace(limit, status=status, reason="the gap is 0.012, above `tol`", start_value=3.0)
         beside = compare_with_relu_limit(why, network, Sample(X, y, None), (5, why))
-        verdict = decide(_evidence(beside, paths))
+        verdict = decide(relu_evidence(beside, paths))
         assert verdict.word == "NO THEOREM" and "local_ratio" not in verdict.numbers
         assert verdict.sentence.startswith("network that learns its gates: ") is False
         assert "value 3;" in verdict.sentence and ", local optimum" not in verdict.sentence

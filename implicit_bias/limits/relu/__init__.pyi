@@ -10,6 +10,7 @@ from .kinks import split_units as split_units
 from .limit import ReLUCertificate as ReLUCertificate
 from .limit import ReLULocalLimit as ReLULocalLimit
 from .limit import network_units as network_units
+from .minimum_norm import on_one_line as on_one_line
 from .minimum_norm import solve_relu_minnorm as solve_relu_minnorm
 from .problem import ReLUProblem as ReLUProblem
 from .search import relu_local_limit as relu_local_limit

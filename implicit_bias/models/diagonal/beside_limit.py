@@ -97,7 +97,7 @@ def _evidence(
         near={"limit_error": error},
         diverged=divergence(trajectory),
         reason=reason,
-        unsolved=f"{limit.advice} (gap {limit.gap:.1e}, tolerance {limit.tol:.0e})",
+        proof=f"{limit.advice} (gap {limit.gap:.1e}, tolerance {limit.tol:.0e})",
         **further,
     )
 

@@ -149,7 +149,7 @@ def _evidence(limit: FitLimit, found: DecayComparison, trajectory: Trajectory) -
         beside={"agreement": found.agreement},
         diverged=divergence(trajectory),
         reason="steps have not converged: give more `--steps`, or another `--learning-rate`",
-        unsolved=f"{limit.advice} (gap {limit.gap:.1e}, tolerance {limit.tol:.0e})",
+        proof=f"{limit.advice} (gap {limit.gap:.1e}, tolerance {limit.tol:.0e})",
         remark=_remark(limit, found) if trajectory.finished else "interrupted",
     )
 

@@ -219,7 +219,7 @@ class Contents(Valued):
         row = self.whole.row
         known = {name: row[name] for name in PROVED if row.get(name) is not None}
         if self.status is None:
-            return Evidence(status=Status.FAILED, unsolved="there is no prediction yet")
+            return Evidence(status=Status.FAILED, proof="there is no prediction yet")
         if self.status is Status.NOT_SEPARABLE:
             sizes = {proof["n_samples"] for proof in self.certificates.values()
                      if "n_samples" in proof}  # fmt: skip
@@ -228,7 +228,7 @@ class Contents(Valued):
             reason = f"proved: no such network separates {these}{of}"
             return Evidence(status=self.status, trained=False, reason=reason)
         if self.status.severity > 0:
-            return Evidence(status=self.status, trained=False, unsolved=self.advice)
+            return Evidence(status=self.status, trained=False, proof=self.advice)
         trained = "network" in self.objects
         reason = "the network was not compared with it" if trained else "nothing was trained"
         return Evidence(status=self.status, trained=False, beside=known, reason=reason)

@@ -121,13 +121,11 @@ class Evidence:
         What keeps the network from its limit; of a control and of no theorem, why.
     predicted : str
         What is predicted of the network if it trains on.
-    unsolved : str
-        What the solver says of a limit that it did not solve; the advice of the status if this is
-        left out.
     remark : str
         What is said of the network wherever it stands.
     proof : str
-        What is proved of the local limit; that it is strict if this is left out.
+        What is proved of the local limit; that it is strict if this is left out. Of a limit that is
+        not solved, what its solver says instead; the advice of the status if this is left out.
     numbers : str
         The numbers in words of their own, where a list of quantities does not say it.
     trainer, network : str
@@ -143,7 +141,6 @@ class Evidence:
     diverged: str = ""
     reason: str = ""
     predicted: str = ""
-    unsolved: str = ""
     remark: str = ""
     proof: str = ""
     numbers: str = ""
@@ -225,7 +222,7 @@ def _explained(word: Word, found: Evidence) -> tuple[str, ...]:
     if word == "AT ITS LIMIT":
         return ()
     if word == "NOT SOLVED":  # whatever would keep a network away: it is not known from what
-        return (found.unsolved or (found.status.advice if found.status is not None else ""),)
+        return (found.proof or (found.status.advice if found.status is not None else ""),)
     if word == "AT A LOCAL LIMIT":
         return (found.proof or "proved strict",)
     if word == "NOT THIS LIMIT" and found.theory != "control":

@@ -91,5 +91,9 @@ def _block(columns: list[list[str]], width: int) -> list[str]:
     for row in zip(*(cells[1:] for cells in columns), strict=True):
         grid.add_row(*map(Text, row))
     page = io.StringIO()
-    Console(file=page, width=width, color_system=None, legacy_windows=False).print(grid)
+    # Written to the page in notebooks too, which would show it.
+    console = Console(
+        file=page, width=width, color_system=None, legacy_windows=False, force_jupyter=False
+    )
+    console.print(grid)
     return [line.rstrip() for line in page.getvalue().splitlines()]
