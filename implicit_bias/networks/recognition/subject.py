@@ -86,7 +86,7 @@ class Subject:
         for w in (self.weights, self.drawn(0), self.drawn(1)):
             with torch.enable_grad():
                 leaves = {name: p.clone().requires_grad_() for name, p in w.items()}
-                scores = self._called(leaves)
+                scores = self._called(leaves, self.data.X, self.data.gates)
                 if not scores.requires_grad:
                     continue
                 rng = torch.Generator().manual_seed(0)
@@ -121,7 +121,7 @@ class Subject:
     def scores(self, weights: Weights) -> Tensor:
         """Return the scores (n,) at these weights; those that are not named stay as given."""
         with torch.no_grad():
-            return self._called(weights)
+            return self._called(weights, self.data.X, self.data.gates)
 
     def points(self) -> list[Weights]:
         """Return random weights, and the given ones last: zeros say nothing of a degree."""
@@ -136,7 +136,8 @@ class Subject:
         """Return the derivatives (n,) of the scores along a direction of some of the weights."""
 
         def scores(*moving: Tensor) -> Tensor:
-            return self._called({**weights, **dict(zip(direction, moving, strict=True))})
+            named = {**weights, **dict(zip(direction, moving, strict=True))}
+            return self._called(named, self.data.X, self.data.gates)
 
         moving = tuple(weights[name] for name in direction)
         slopes: Tensor = jvp(scores, moving, tuple(direction.values()))[1]  # type: ignore[no-untyped-call]
@@ -148,11 +149,8 @@ class Subject:
 
         def score(moving: dict[str, Tensor], x: Tensor, gate: Tensor | None) -> Tensor:
             """Return the score of one sample."""
-            inputs = (x[None], None if gate is None else gate[None])
-            with _InDouble():
-                named = self.named({**fixed, **moving})
-                scores: Tensor = functional_call(self.network, named, inputs)
-            return scores[0]
+            own = None if gate is None else gate[None]
+            return self._called({**fixed, **moving}, x[None], own)[0]
 
         moving = {name: weights[name] for name in names}
         data = self.data
@@ -174,11 +172,9 @@ class Subject:
         """Return random weights, each parameter of the size that it has, or of the others' if 0."""
         return drawn(self.weights, seed)
 
-    def _called(self, weights: Weights) -> Tensor:
+    def _called(self, weights: Weights, X: Tensor, gates: Tensor | None) -> Tensor:
         with _InDouble():
-            scores: Tensor = functional_call(
-                self.network, self.named(weights), (self.data.X, self.data.gates)
-            )
+            scores: Tensor = functional_call(self.network, self.named(weights), (X, gates))
         return scores
 
     def named(self, weights: Weights) -> dict[str, Tensor]:
