@@ -408,6 +408,7 @@ def test_steps_of_proximal_gradients_grow_where_the_loss_hardly_bends() -> None:
     limit = solve_fit(inputs, [1.0, -1.0, 1.0, -1.0], gates, radius=1.0, norm="l1").require()
     assert limit.objective == pytest.approx(np.log(2) / 2, rel=1e-8)
     assert limit.solver == "proximal gradient" and limit.iterations < 2000
-    # Three classes that a matrix of nuclear norm 30 separates, with a loss of 3e-4.
+    # Three classes that a matrix of nuclear norm 30 separates, with a loss of 3e-4. Steps of one
+    # size take 9,500; how many fewer are taken, 1,800 to 3,000, the processor's rounding decides.
     ball = solve_fit(INPUTS, SHARES, norm="nuclear", loss="softmax", radius=30.0, tol=4e-6)
-    assert ball.iterations < 2000 and ball.size == pytest.approx(30, rel=1e-6)
+    assert ball.iterations < 4500 and ball.size == pytest.approx(30, rel=1e-6)
