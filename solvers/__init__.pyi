@@ -21,6 +21,7 @@ from .certificates.status import Status as Status
 from .certificates.status import worst_status as worst_status
 from .methods.backends.cvxpy_margins import to_cvxpy as to_cvxpy
 from .methods.backends.cvxpy_norms import norm_expression as norm_expression
+from .methods.backends.highs import linear_program as linear_program
 from .methods.damped_newton import damped_newton as damped_newton
 from .methods.dispatch import SOLVERS as SOLVERS
 from .methods.dispatch import solve as solve

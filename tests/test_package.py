@@ -180,7 +180,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("networks/losses/*.py", (".",)),
     # By its values alone: recognition knows no program and no theory.
     ("networks/recognition/*.py", (".", "_support.solve", "data.arrays", "networks.adapted",
-                                   "networks.placed_data")),
+                                   "networks.losses.*", "networks.placed_data")),
     ("limits/*.py", (".", "_support.solve", "data.*")),
     ("limits/exact/*.py", (".", "_support.solve", "data.*", "limits.*")),
     # The kernel that a network has at its weights is a measurement; all others are predictions.

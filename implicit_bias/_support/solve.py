@@ -22,8 +22,8 @@ except ImportError as error:
 
 # Each brings methods along that most runs never call: they are loaded when they are called.
 _WHEN_CALLED = {
-    "conclude_norm", "nonnegative_fit", "norm_expression", "solve", "solve_fit_program",
-    "solve_nested", "solve_norm", "solve_one_vs_rest", "solver_of",
+    "conclude_norm", "linear_program", "nonnegative_fit", "norm_expression", "solve",
+    "solve_fit_program", "solve_nested", "solve_norm", "solve_one_vs_rest", "solver_of",
 }  # fmt: skip
 
 

@@ -84,19 +84,9 @@ class Subject:
         """
         still = set(self.weights)
         for w in (self.weights, self.drawn(0), self.drawn(1)):
-            with torch.enable_grad():
-                leaves = {name: p.clone().requires_grad_() for name, p in w.items()}
-                scores = self._called(leaves, self.data.X, self.data.gates)
-                if not scores.requires_grad:
-                    continue
-                rng = torch.Generator().manual_seed(0)
-                weighted = scores @ torch.randn(len(scores), generator=rng, dtype=torch.float64)
-                parts = torch.autograd.grad(weighted, list(leaves.values()), allow_unused=True)
-            moved = {
-                name for name, part in zip(leaves, parts, strict=True)
-                if part is not None and bool(part.any())
-            }  # fmt: skip
-            still -= moved
+            cotangent = normal(self.scores(w).shape, 0)
+            _, parts = self.gradient(w, cotangent)
+            still -= {name for name, part in parts.items() if bool(part.any())}
         return tuple(name for name in self.weights if name in still)
 
     def beside(self, X: Inputs, y: Inputs | None, gates: Inputs | None) -> Subject:
@@ -142,6 +132,19 @@ class Subject:
         moving = tuple(weights[name] for name in direction)
         slopes: Tensor = jvp(scores, moving, tuple(direction.values()))[1]  # type: ignore[no-untyped-call]
         return slopes
+
+    def gradient(self, weights: Weights, cotangent: Tensor) -> tuple[float, dict[str, Tensor]]:
+        """Return the sum of `cotangent` times the scores, and its gradient in these weights."""
+        with torch.enable_grad():
+            leaves = {name: p.detach().clone().requires_grad_() for name, p in weights.items()}
+            weighted = (cotangent * self._called(leaves, self.data.X, self.data.gates)).sum()
+            total = float(weighted.detach())
+            if not weighted.requires_grad:
+                return total, {name: torch.zeros_like(p) for name, p in weights.items()}
+            parts = torch.autograd.grad(
+                weighted, list(leaves.values()), allow_unused=True, materialize_grads=True
+            )
+        return total, dict(zip(leaves, parts, strict=True))
 
     def jacobian(self, weights: Weights, names: Sequence[str]) -> dict[str, Tensor]:
         """Return the gradients (n, ...) of the scores in some of the weights, sample by sample."""
@@ -203,6 +206,12 @@ _CASTS = (Tensor.float, Tensor.half, Tensor.bfloat16)
 def own_weights(network: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
     """Return the trained parameters of a `Subject`'s network by the names of the user's module."""
     return {_own(network, name): p for name, p in network.named_parameters() if p.requires_grad}
+
+
+def normal(shape: Sequence[int], seed: int) -> Tensor:
+    """Return standard normal numbers in float64."""
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randn(tuple(shape), generator=rng, dtype=torch.float64)
 
 
 def drawn(weights: Weights, seed: int) -> dict[str, Tensor]:

@@ -42,6 +42,12 @@ def linear_program(
     -------
     OptimizeResult
         As SciPy's; x is None where HiGHS found none.
+
+    Examples
+    --------
+    >>> from solvers import linear_program
+    >>> linear_program([1.0, 2.0], equal=[[1.0, 1.0]], totals=[3.0]).x.tolist()
+    [3.0, 0.0]
     """
     options: dict[str, float | int] = {
         "primal_feasibility_tolerance": FEASIBILITY, "dual_feasibility_tolerance": FEASIBILITY,

@@ -1,0 +1,234 @@
+"""Exact rates at which weights can be scaled together: a polytope, and its leximin point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..._support.solve import linear_program
+from .subject import Subject, Weights, normal
+
+# Samples on which identities in the weights are tried: they hold on all, or with probability zero.
+TRIED = 16
+# Largest relative misfit of the identity, singular value, and size of a column, that is rounding.
+_EXACT, _RANK, _NOTHING = 1e-10, 1e-9, 1e-11
+# Rates are fractions of small denominators.
+_DENOMINATORS, _NEAR = 64, 1e-8
+# Powers of two by which each tensor of random weights is scaled at most.
+_SPREAD = 3
+# A power of two so large that the eps of a norm is gone, and the least relative slope of scores
+# that depend on a tensor there.
+_FAR, _FELT = 20, 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class ExactRates:
+    r"""Rates of quasi-homogeneous scores F, one for each trained tensor.
+
+    .. math:: F(e^{a \lambda_1} \theta_1, e^{a \lambda_2} \theta_2, \ldots) = e^a F(\theta)
+
+    Attributes
+    ----------
+    lam : mapping of str to float
+        The rates lam >= 0 whose largest is least, then the next (leximin): under gradient flow
+        tensors that grow like powers grow at these. Empty where there are none.
+    null : (p, d) array
+        Orthonormal basis of the differences of rates, in the order of the weights: scores stay as
+        they are while tensors are scaled along it.
+    error : float
+        Relative misfit of the identity at random weights: rounding, or there are no rates.
+    """
+
+    lam: Mapping[str, float]
+    null: NDArray[np.float64]
+    error: float
+
+    @property
+    def degree(self) -> float | None:
+        """Power of the norm of all weights with which scores grow: 1 / max lam."""
+        return 1 / max(self.lam.values()) if self.lam else None
+
+    def falls_without(self, name: str) -> bool:
+        """Test whether the largest rate, or those of the other tensors, fall without a tensor."""
+        names = list(self.lam)
+        rest = [k for k, other in enumerate(names) if other != name]
+        now = np.array([self.lam[other] for other in names])
+        then = _leximin(now, self.null, ignored=names.index(name))
+        assert then is not None  # the present rates are some
+        before, after = -np.sort(-now[rest]), -np.sort(-then[rest])
+        if after.max(initial=0.0) < now.max() - _NEAR:
+            return True
+        apart = np.flatnonzero(np.abs(before - after) > _NEAR)
+        return len(apart) > 0 and bool(after[apart[0]] < before[apart[0]])
+
+    @property
+    def highest(self) -> tuple[str, ...]:
+        """Tensors of the highest rate."""
+        top = max(self.lam.values(), default=0.0)
+        return tuple(name for name, rate in self.lam.items() if rate >= top - _NEAR)
+
+
+def exact_rates(subject: Subject) -> ExactRates:
+    r"""Find the rates at which the trained tensors can be scaled together.
+
+    Euler's identity of them, for random weights and weights c of the scores,
+
+    .. math:: \sum_i \lambda_i \langle \theta_i, \partial_i (c \cdot F) \rangle = c \cdot F,
+
+    is linear in the rates. F is the array of all scores: a function of whole batches is one too.
+
+    Parameters
+    ----------
+    subject : Subject
+        Frozen parameters stay as they are; a tensor that is used twice counts once.
+
+    Returns
+    -------
+    ExactRates
+
+    References
+    ----------
+    D. Kunin, A. Yamamura, C. Ma, S. Ganguli, "The asymmetric maximum margin bias of
+    quasi-homogeneous neural networks", arXiv 2210.03820, for such rates.
+    """
+    found, null, error = _polytope(subject)
+    lam = _leximin(found, null) if error <= _EXACT else None
+    named = {} if lam is None else dict(zip(subject.weights, lam.tolist(), strict=True))
+    return ExactRates(named, null, error)
+
+
+def are_scale_free(subject: Subject, names: Collection[str]) -> bool:
+    """Test whether scores at large weights depend on some tensors by their directions alone.
+
+    So do those below a normalisation. What saturates depends on them less and less instead.
+    """
+    order = list(subject.weights)
+    chosen = [order.index(name) for name in names]
+    _, null, _ = _polytope(subject, _FAR)
+    if not bool((scales_away(null)[chosen] > 0.5).all()):
+        return False
+    moved, far = (_sensitivities(subject, power)[chosen] for power in (0, _FAR))
+    return bool(((moved <= _NOTHING) | (far > _FELT)).all())
+
+
+def _sensitivities(subject: Subject, power: int) -> NDArray[np.float64]:
+    """Return ``||theta_i|| ||d_i c.F|| / |c.F|`` (p,) at some random weights."""
+    few = subject.few(TRIED)
+    w = random_weights(few.weights, 0, power)
+    total, gradient = few.gradient(w, normal(few.scores({}).shape, 0))
+    return np.array([float(w[name].norm() * gradient[name].norm()) for name in w]) / abs(total)
+
+
+def _polytope(
+    subject: Subject, power: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return some solution (p,) of Euler's identity, the null space (p, d), and the misfit."""
+    A, b = _euler_rows(subject, power)
+    sizes = np.linalg.norm(A, axis=0)
+    sizes[sizes <= _NOTHING * np.linalg.norm(A)] = np.inf
+    U, s, Vt = np.linalg.svd(A / sizes, full_matrices=True)
+    rank = int((s > _RANK * s[0]).sum()) if s[0] > 0 else 0
+    scaled = Vt[:rank].T @ ((U[:, :rank].T @ b) / s[:rank])
+    found = scaled / sizes
+    size = float(np.linalg.norm(b))
+    error = float(np.linalg.norm(A @ found - b)) / size if size > 0 else math.inf
+    # Of columns without entries any rate will do.
+    null = Vt[rank:].T / np.where(np.isinf(sizes), 1.0, sizes)[:, None]
+    return found, np.linalg.qr(null)[0], error
+
+
+def scales_away(null: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the largest scaling (p,) in [0, 1] of tensors that changes no score; 0 if none does.
+
+    Scores that it shrinks to weights of 0 without a change have no value there.
+    """
+    p = len(null)
+    found = linear_program(-np.ones(p), equal=_complement(null), bounds=(0.0, 1.0))
+    assert found.x is not None  # 0 is feasible
+    return np.asarray(found.x)
+
+
+def _complement(null: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return an orthonormal basis, in rows, of what is orthogonal to the columns of `null`."""
+    return np.linalg.qr(null, mode="complete")[0][:, null.shape[1] :].T
+
+
+def random_weights(
+    weights: Weights, seed: int, powers: NDArray[np.int64] | int = 0
+) -> dict[str, torch.Tensor]:
+    """Return normal weights for which layers neither grow nor shrink what comes in.
+
+    Each tensor is multiplied by its power of two.
+    """
+    scales = 2.0 ** np.broadcast_to(np.asarray(powers, dtype=np.float64), len(weights))
+    return {
+        name: normal(p.shape, 1000 * seed + k)
+        * float(scales[k] / (p[0].numel() if p.ndim > 1 else 1.0) ** 0.5)
+        for k, (name, p) in enumerate(weights.items())
+    }
+
+
+def with_zeros(subject: Subject, names: Collection[str]) -> Subject:
+    """Return the same module with some trained tensors zero and no longer trained."""
+    zeros = {name: torch.zeros_like(subject.weights[name]) for name in names}
+    return replace(subject, network=subject.at(zeros)).frozen(tuple(names))
+
+
+def euler_terms(subject: Subject, weights: Weights, c: torch.Tensor) -> NDArray[np.float64]:
+    """Return ``<theta_i, d_i c.F>`` of every tensor, and ``c.F`` last: (p + 1,)."""
+    total, gradient = subject.gradient(weights, c)
+    return np.array([*(float((weights[name] * gradient[name]).sum()) for name in weights), total])
+
+
+def _euler_rows(subject: Subject, power: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    few = subject.few(TRIED)
+    shape = few.scores({}).shape
+    rng = np.random.default_rng(0)
+    rows = []
+    for seed in range(4 * len(few.weights) + 8):
+        powers = power + rng.integers(-_SPREAD, _SPREAD + 1, size=len(few.weights))
+        w = random_weights(few.weights, seed, powers)
+        row = euler_terms(few, w, normal(shape, seed))
+        rows.append(row / (np.abs(row).sum() or 1.0))
+    stacked = np.array(rows)
+    return stacked[:, :-1], stacked[:, -1]
+
+
+def _leximin(
+    point: NDArray[np.float64], null: NDArray[np.float64], ignored: int | None = None
+) -> NDArray[np.float64] | None:
+    """Return the leximin point of `point + null z >= 0`; None if there is none.
+
+    Of `ignored` the rate may be any, and is given as 0.
+    """
+    p = len(point)
+    # What no scaling changes: the rates along the complement of the null space.
+    along = _complement(null)
+    equal, totals = np.hstack([along, np.zeros((len(along), 1))]), along @ point
+    fixed = np.full(p, np.nan)
+    left_out = [] if ignored is None else [ignored]
+    while len(open_ := np.setdiff1d(np.flatnonzero(np.isnan(fixed)), left_out)):
+        left = np.zeros((len(open_), p + 1))
+        left[np.arange(len(open_)), open_], left[:, -1] = 1.0, -1.0
+        bounds = [(0.0, None if np.isnan(rate) else rate + _EXACT) for rate in fixed]
+        found = linear_program(
+            np.append(np.zeros(p), 1.0), left, equal=equal, totals=totals,
+            bounds=[*bounds, (0.0, None)],
+        )  # fmt: skip
+        if found.x is None:
+            return None
+        # Those with a multiplier reach the least maximum in every solution.
+        bound = open_[found.ineqlin.marginals < -_NEAR]
+        fixed[bound if found.x[-1] > _NEAR and len(bound) else open_] = _rational(found.x[-1])
+    return np.asarray(np.nan_to_num(fixed))
+
+
+def _rational(rate: float) -> float:
+    nearest = float(Fraction(rate).limit_denominator(_DENOMINATORS))
+    return nearest if abs(rate - nearest) <= _NEAR else rate

@@ -1,0 +1,313 @@
+"""Rates, homogenised networks and regimes of modules whose scaling is known on paper."""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import weight_norm
+
+from implicit_bias.networks.recognition import (
+    RegimeName,
+    Subject,
+    exact_rates,
+    find_rates,
+    homogenise,
+)
+from tests.own_modules import linear, perceptron
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(20, 5))
+Y = np.sign(X[:, 0])
+IMAGES, TOKENS = RNG.normal(size=(20, 1, 8, 8)), RNG.normal(size=(20, 4, 5))
+
+
+def subject_of(network: nn.Module, inputs=X, targets=Y) -> Subject:
+    """A module as it stands: in training mode, with any number of outputs."""
+    adapted = resolve_name("implicit_bias.networks.adapted:with_gates")(network.double())
+    data = resolve_name("implicit_bias.networks.placed_data:GatedData")
+    return Subject(adapted, data(torch.tensor(inputs), torch.tensor(targets), None))
+
+
+def normalised(norm: type[nn.Module]) -> nn.Sequential:
+    return nn.Sequential(linear(5, 4, bias=True), norm(4), nn.ReLU(), linear(4, 1, bias=True))
+
+
+class Residual(nn.Module):
+    """A score of ``n(x + V relu(U x + bu) + bv)``."""
+
+    def __init__(self, norm: nn.Module | None = None) -> None:
+        super().__init__()
+        self.U, self.V = linear(5, 4, bias=True), linear(4, 5, bias=True, seed=3)
+        self.norm, self.w = norm or nn.Identity(), linear(5, 1, bias=True, seed=6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores (n, 1)."""
+        return self.w(self.norm(x + self.V(torch.relu(self.U(x)))))
+
+
+class Attention(nn.Module):
+    """One layer of softmax attention over (T, d) tokens, summed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.Q, self.K, self.V, self.O = (linear(5, 5, seed=k) for k in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores (n,)."""
+        return self.O(torch.softmax(self.Q(x) @ self.K(x).mT, -1) @ self.V(x)).sum((1, 2))
+
+
+class Tied(nn.Module):
+    """The same matrix in two layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.W, self.v = linear(5, 5), linear(5, 1, seed=2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores (n, 1)."""
+        return self.v(torch.relu(self.W(torch.relu(self.W(x)))))
+
+
+def convolutions(pool: nn.Module) -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 3, 3), nn.ReLU(), pool, nn.Conv2d(3, 2, 2), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 1),
+    )  # fmt: skip
+
+
+def frozen_outer() -> nn.Sequential:
+    network = perceptron(5, 4, 4, bias=True)
+    network[4].requires_grad_(False)
+    return network
+
+
+THREE = (1 / 4, 1 / 4, 1 / 4, 1 / 2, 1 / 2, 1)
+HEAD = (0, 0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("network", "inputs", "degree", "near", "orders", "rates"),
+    [
+        (perceptron(5, 4, bias=True), X, 2, True, {3: 2}, (1 / 2, 1 / 2, 1 / 2, 1)),
+        (perceptron(5, 4, 4, bias=True), X, 3, True, {3: 2, 5: 3}, THREE),
+        (perceptron(5, 4, 4, bias=True, act=nn.LeakyReLU), X, 3, True, {3: 2, 5: 3}, THREE),
+        (convolutions(nn.MaxPool2d(2)), IMAGES, 3, True, {3: 2, 5: 3}, THREE),
+        (convolutions(nn.AvgPool2d(2)), IMAGES, 3, True, {3: 2, 5: 3}, THREE),
+        (frozen_outer(), X, 2, True, {3: 2}, ()),
+        (Residual(), X, 3, True, {3: 2, 5: 3}, (0, 0, 0, 0, 1, 1)),
+        (perceptron(5, 4, bias=True, act=nn.GELU), X, 2, True, {3: 2}, HEAD),
+        (perceptron(5, 4, bias=True, act=nn.SiLU), X, 2, True, {3: 2}, HEAD),
+        (perceptron(5, 4, bias=True, act=nn.Tanh), X, 1, False, {}, HEAD),
+        (perceptron(5, 4, bias=True, act=nn.Sigmoid), X, 1, False, {}, HEAD),
+        (normalised(nn.BatchNorm1d), X, 2, False, {}, (0, 0, 1 / 2, 1 / 2, 1 / 2, 1)),
+        (normalised(nn.LayerNorm), X, 2, False, {}, (0, 0, 1 / 2, 1 / 2, 1 / 2, 1)),
+        (normalised(lambda d: nn.LayerNorm(d, eps=0)), X, 2, False, {},
+         (0, 0, 1 / 2, 1 / 2, 1 / 2, 1)),
+        (Residual(nn.LayerNorm(5)), X, 2, False, {}, (0, 0, 0, 0, 1 / 2, 1 / 2, 1 / 2, 1)),
+        (nn.Sequential(weight_norm(linear(5, 4, bias=True)), nn.ReLU(), linear(4, 1, bias=True)),
+         X, 2, False, {}, (1 / 2, 1 / 2, 0, 1 / 2, 1)),
+        (Attention(), TOKENS, 2, False, {}, (0, 0, 1 / 2, 1 / 2)),
+        (Tied(), X, 3, True, {}, (1 / 3, 1 / 3)),
+    ],
+)  # fmt: skip
+def test_degree_what_vanishes_and_rates_are_those_on_paper(
+    network, inputs, degree, near, orders, rates
+) -> None:
+    subject = subject_of(network, inputs)
+    exact = exact_rates(subject)
+    assert tuple(exact.lam.values()) == pytest.approx(rates)
+    assert exact.error < 1e-13 if rates else exact.error > 0.1
+    if rates:
+        assert exact.degree == pytest.approx(1 / max(rates))
+    found = homogenise(subject, exact)
+    names = list(subject.weights)
+    assert (found.degree, found.near) == (degree, near)
+    assert dict(found.orders) == {names[k]: order for k, order in orders.items()}
+
+
+def test_the_null_space_of_a_perceptron_moves_scale_between_its_layers() -> None:
+    found = exact_rates(subject_of(perceptron(5, 4, bias=True)))
+    (moved,) = found.null.T
+    # W1 and b1 up, W2 down, b2 not at all.
+    assert moved / moved[0] == pytest.approx([1, 1, -1, 0])
+
+
+@pytest.mark.parametrize(
+    ("missing", "rates", "degree", "highest"),
+    [
+        ((3, 5), (1 / 3, 1 / 3, 1 / 3, 1 / 3), 3, (0, 1, 2, 4)),
+        ((5,), (1 / 4, 1 / 4, 1 / 4, 1 / 2, 1 / 2), 2, (3, 4)),
+        ((3,), (1 / 3, 1 / 3, 1 / 3, 1 / 3, 1), 1, (5,)),
+    ],
+)
+def test_rates_of_three_layers_depend_on_the_biases_that_are_kept(
+    missing, rates, degree, highest
+) -> None:
+    network = perceptron(5, 4, 4, bias=True)
+    names = [name for name, _ in network.named_parameters()]
+    with torch.no_grad():
+        for k in missing:
+            network.get_parameter(names[k]).zero_().requires_grad_(False)
+    found = exact_rates(subject_of(network))
+    assert tuple(found.lam.values()) == pytest.approx(rates)
+    assert found.degree == pytest.approx(degree)
+    assert found.highest == tuple(names[k] for k in highest)
+
+
+def test_a_bounded_layer_below_many_others_is_found_out() -> None:
+    # Among independent scales all nine upper layers would have to grow and the first one stay.
+    network = nn.Sequential(linear(5, 5, bias=True), nn.Tanh(), perceptron(*[5] * 9, bias=True))
+    found = homogenise(subject_of(network))
+    assert (found.degree, found.near) == (9, False)
+
+
+class Power(nn.Module):
+    """The 60th power of a linear score."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = linear(5, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores (n, 1)."""
+        return self.one(x) ** 60
+
+
+def test_a_degree_is_found_although_scores_overflow_at_the_first_scale() -> None:
+    found = homogenise(subject_of(Power()))
+    assert (found.degree, found.near, found.orders) == (60, True, {})
+
+
+def test_the_homogenised_perceptron_is_the_one_without_upper_biases() -> None:
+    network = perceptron(5, 4, 4, bias=True)
+    homogenised = homogenise(subject_of(network)).subject
+    with torch.no_grad():
+        network[2].bias.zero_()
+        network[4].bias.zero_()
+        expected = network(torch.tensor(X)).squeeze(1)
+    torch.testing.assert_close(homogenised.scores({}), expected, rtol=1e-14, atol=0)
+    assert list(homogenised.weights) == ["0.weight", "0.bias", "2.weight", "4.weight"]
+
+
+def test_a_skip_and_a_curved_activation_leave_their_leading_terms() -> None:
+    x = torch.tensor(X)
+    network = Residual()
+    found = homogenise(subject_of(network)).subject
+    inner = torch.relu(x @ network.U.weight.T + network.U.bias)
+    expected = inner @ network.V.weight.T @ network.w.weight[0]
+    torch.testing.assert_close(found.scores({}), expected, rtol=1e-12, atol=0)
+
+    curved = perceptron(5, 4, bias=True, act=nn.GELU)
+    found = homogenise(subject_of(curved)).subject
+    expected = torch.relu(curved[0](x)) @ curved[2].weight[0]
+    torch.testing.assert_close(found.scores({}), expected, rtol=1e-12, atol=0)
+
+
+def test_rates_and_orders_do_not_depend_on_the_units_of_the_inputs() -> None:
+    found = [homogenise(subject_of(perceptron(5, 4, bias=True), c * X)) for c in (1e-3, 1, 1e3)]
+    assert {(one.degree, one.near, tuple(one.orders.items())) for one in found} == {
+        (2, True, (("2.bias", 2),))
+    }  # fmt: skip
+
+
+def separating(bias: float, size: float = 3.0) -> nn.Sequential:
+    """Two units that score 3 x size x_0, and a bias."""
+    network = nn.Sequential(linear(5, 2, bias=True), nn.ReLU(), linear(2, 1, bias=True))
+    with torch.no_grad():
+        for p in network.parameters():
+            p.zero_()
+        network[0].weight[:, 0] = torch.tensor([size, -size])
+        network[2].weight[0] = torch.tensor([3.0, -3.0])
+        network[2].bias.fill_(bias)
+    return network
+
+
+FAR = X[np.abs(X[:, 0]) > 0.3]
+
+
+def test_the_top_regime_is_that_of_weights_whose_homogenised_network_separates() -> None:
+    found = find_rates(subject_of(separating(0.5, 30.0), FAR, np.sign(FAR[:, 0]))).regime
+    assert found.name is RegimeName.TOP
+    assert not found.early and found.log_inverse_loss > 10
+    assert (found.kept, found.zeroed) == ((), ("2.bias",))
+    assert found.minimised == ("0.weight", "0.bias", "2.weight")
+    least = np.abs(FAR[:, 0]).min() * 90
+    biased = np.min(np.abs(FAR[:, 0]) * 90 + 0.5 * np.sign(FAR[:, 0]))
+    assert found.margin_ratio == pytest.approx(least / biased)
+
+
+def test_a_bias_that_carries_margins_is_kept_and_has_the_highest_rate() -> None:
+    # All that the units do is too little: the bias makes the score of every sample positive.
+    found = find_rates(subject_of(separating(30.0, 0.1), X, np.ones(20))).regime
+    assert found.name is RegimeName.HIGHEST_RATE
+    assert (found.kept, found.zeroed, found.minimised) == (("2.bias",), (), ("2.bias",))
+    assert found.rates.degree == 1 and not found.early
+
+
+def test_a_small_log_inverse_loss_is_too_early() -> None:
+    found = find_rates(subject_of(separating(0.0, 0.1), FAR, np.sign(FAR[:, 0]))).regime
+    assert found.name is RegimeName.TOP and found.early
+
+
+def test_weights_that_do_not_separate_have_no_regime() -> None:
+    found = find_rates(subject_of(separating(0.0), X, -Y)).regime
+    assert found.name is RegimeName.NOT_SEPARATED and found.subject is None
+
+
+class TwoOutputs(nn.Module):
+    """Scores (0, f) of a module of one score f: softmax of them is logistic regression."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.one = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores (n, 2)."""
+        score = self.one(x)
+        return torch.cat([torch.zeros_like(score), score], dim=1)
+
+
+def test_two_outputs_of_softmax_are_one_score() -> None:
+    labels = np.sign(FAR[:, 0])
+    one = find_rates(subject_of(separating(0.5), FAR, labels))
+    classes = np.eye(2)[(labels > 0).astype(int)]
+    two = find_rates(subject_of(TwoOutputs(separating(0.5)), FAR, classes))
+    assert list(two.exact.lam.values()) == pytest.approx(list(one.exact.lam.values()))
+    assert two.homogenised.degree == one.homogenised.degree
+    assert two.regime.name is one.regime.name
+    assert two.regime.margin_ratio == pytest.approx(one.regime.margin_ratio)
+    assert two.regime.log_inverse_loss == pytest.approx(one.regime.log_inverse_loss)
+
+
+def scored_below_a_norm(act: type[nn.Module]) -> nn.Sequential:
+    """Batch statistics below a linear score, whose last bias the margins do not need."""
+    network = nn.Sequential(linear(5, 2, bias=True), act(2), linear(2, 1, bias=True))
+    with torch.no_grad():
+        network[0].weight.zero_()
+        network[0].weight[:, 0] = torch.tensor([1.0, -1.0])
+        network[2].weight[0] = torch.tensor([30.0, -30.0])
+        network[2].bias.fill_(0.1)
+    return network
+
+
+def test_below_a_batch_norm_directions_alone_count_and_the_last_bias_is_left_out() -> None:
+    inputs = np.vstack([FAR, -FAR])
+    subject = subject_of(scored_below_a_norm(nn.BatchNorm1d), inputs, np.sign(inputs[:, 0]))
+    found = find_rates(subject).regime
+    assert found.name is RegimeName.HIGHEST_RATE
+    assert found.zeroed == ("2.bias",) and found.rates.degree == pytest.approx(2)
+    assert found.minimised == ("1.weight", "1.bias", "2.weight")
+
+
+def test_what_saturates_is_an_open_regime() -> None:
+    network = nn.Sequential(linear(5, 2, bias=True), nn.Tanh(), linear(2, 1, bias=True))
+    with torch.no_grad():
+        network.load_state_dict(separating(0.0).state_dict())
+    found = find_rates(subject_of(network, FAR, np.sign(FAR[:, 0]))).regime
+    assert found.name is RegimeName.OPEN and found.subject is None
