@@ -30,6 +30,8 @@ from .layers import LEVELS as LEVELS
 from .layers import LayerSeparability as LayerSeparability
 from .layers import layer_features as layer_features
 from .layers import separability_by_layer as separability_by_layer
+from .level import KKTLevel as KKTLevel
+from .level import kkt_level as kkt_level
 from .network_check import NetworkCheck as NetworkCheck
 from .scalars import agreement as agreement
 from .scalars import agreement_independent as agreement_independent

@@ -14,8 +14,9 @@ above: both are plain arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +24,14 @@ from torch import Tensor
 
 from .._support.solve import Norm
 from ..networks.placed_data import GatedData
-from ..training.steppers.steepest_steps import dual_norms, norm_of_weights, norms_of, steepest
+from ..training.steppers.steepest_steps import (
+    dual_norms,
+    has_metric,
+    norm_of_weights,
+    norms_of,
+    over_metric,
+    steepest,
+)
 from .fit.gradients import combined_gradient, slopes
 
 # Loss weights exp(-b m) of these b are tried first, then steps on the linearised problem improve
@@ -80,6 +88,21 @@ class LayerNorms:
         """Return the steepest step of norm 1 along v (P,)."""
         return torch.cat([steepest(k, part).flatten() for k, part in self._parts(v)])
 
+    @property
+    def has_metric(self) -> bool:
+        """Whether `over_metric` takes all of the norms."""
+        return all(map(has_metric, self._norms))
+
+    def over_metric(self, v: Tensor, floor: float, gradients: Tensor) -> Tensor:
+        """Return gradients (k, P) over the metric in which the dual norm is Euclidean at v (P,)."""
+        sizes = [torch.Size(shape).numel() for shape in self._shapes]
+        parts = zip(self._parts(v), torch.split(gradients, sizes, dim=1), strict=True)
+        made = [
+            over_metric(norm, at[0], floor, some.reshape(len(some), *at.shape[1:])).flatten(1)
+            for (norm, at), some in parts
+        ]
+        return torch.cat(made, dim=1)
+
     def _parts(self, u: Tensor) -> list[tuple[Norm, Tensor]]:
         sizes = [torch.Size(shape).numel() for shape in self._shapes]
         parts = torch.split(u, sizes)
@@ -126,8 +149,6 @@ def kkt_ratio(
 ) -> Ratio:
     """Bracket the ratio from multipliers and from points of the linearised problem.
 
-    Steepest steps are taken on that problem, from the weights at some sharpness on.
-
     Parameters
     ----------
     w : (P,) tensor
@@ -140,15 +161,55 @@ def kkt_ratio(
     data : GatedData
     norm : LayerNorms
     """
-    size, found = norm.value(w), Ratio()
     wanted = 1 + (degree - 1) * (1 + excess)
+    combine = partial(combined_gradient, network, data)
+    return steepest_bracket(w, excess, wanted, combine, partial(slopes, network, data), norm).ratio
+
+
+@dataclass
+class Bracket:
+    """Bounds of rho, with the multipliers (n,) and the weights (P,) that prove them."""
+
+    ratio: Ratio
+    lam: Tensor
+    v: Tensor
+
+
+def steepest_bracket(
+    w: Tensor,
+    excess: Tensor,
+    wanted: Tensor,
+    combine: Callable[[Tensor], Tensor],
+    slopes: Callable[[Tensor], Tensor],
+    norm: LayerNorms,
+) -> Bracket:
+    """Bracket the ratio by steepest steps on the linearised problem.
+
+    They begin at the weights, at some sharpness of the multipliers.
+
+    Parameters
+    ----------
+    w : (P,) tensor
+        Weights; feasible.
+    excess : (n,) tensor
+        By how much margins exceed the smallest, as a share of it.
+    wanted : (n,) tensor
+        Least slopes, all positive.
+    combine : callable
+        Takes multipliers (n,) to ``sum_n lam_n grad m_n`` (P,).
+    slopes : callable
+        Takes a direction (P,) to ``<grad m_n, direction>`` (n,).
+    norm : LayerNorms
+    """
+    size = norm.value(w)
+    found = Bracket(Ratio(), torch.zeros_like(wanted), w)
 
     def improve(lam: Tensor) -> Tensor:
         """Try multipliers, and return what they combine to."""
-        v = combined_gradient(network, data, lam)
+        v = combine(lam)
         dual = norm.dual(v)
-        if dual > 0:
-            found.below = max(found.below, float(lam @ wanted) / dual / size)
+        if dual > 0 and float(lam @ wanted) / dual / size > found.ratio.below:
+            found.ratio.below, found.lam = float(lam @ wanted) / dual / size, lam
         return v
 
     spread = float(excess.max()) or 1.0
@@ -156,11 +217,11 @@ def kkt_ratio(
     best, start = 0.0, 1.0 / spread
     for b in sharpness.tolist():
         improve(torch.exp(-b * excess / min(spread, 1.0)))
-        if found.below > best:
-            best, start = found.below, b / min(spread, 1.0)
+        if found.ratio.below > best:
+            best, start = found.ratio.below, b / min(spread, 1.0)
     u = start * w
     # Scores of u over what is wanted; those of w itself are at least 1.
-    scores = start * slopes(network, data, w) / wanted
+    scores = start * slopes(w) / wanted
     velocity, averaged = torch.zeros_like(w), torch.zeros_like(wanted)
     for t in range(STEPS):
         p = torch.softmax(-scores, dim=0) / wanted
@@ -169,11 +230,11 @@ def kkt_ratio(
         if t % 20 == 19:
             improve(averaged)
         direction = norm.steepest(velocity)
-        slope = slopes(network, data, direction) / wanted
+        slope = slopes(direction) / wanted
         step = CHANGE / max(float(slope.abs().max()), 1e-300) / (1 + t / (STEPS / 4)) ** 0.5
         u, scores = u + step * direction, scores + step * slope
         least = float(scores.min())
-        if least > 0:
-            found.above = min(found.above, norm.value(u) / least / size)
+        if least > 0 and norm.value(u) / least / size < found.ratio.above:
+            found.ratio.above, found.v = norm.value(u) / least / size, u / least
     improve(averaged)
     return found

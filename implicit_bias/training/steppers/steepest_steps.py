@@ -73,6 +73,41 @@ def dual_norms(norm: Norm, gradients: Tensor) -> Tensor:
     return norms_of(norm.dual, gradients)
 
 
+def has_metric(norm: Norm) -> bool:
+    """Return whether the dual norm is a sum of Euclidean or nuclear norms, so that it has metrics.
+
+    A norm that is the largest of l2 or spectral norms of blocks has such a dual.
+    """
+    return (norm.over == "max" or norm.blocks == "whole") and norm.inside in ("l2", "spectral")
+
+
+def over_metric(norm: Norm, at: Tensor, floor: float, gradients: Tensor) -> Tensor:
+    r"""Return gradients (B, ...) over the metric M in which a dual norm N* is Euclidean at `at`.
+
+    .. math:: N^*(V)^2 = \min_{\mathrm{tr} M = 1} \langle V, M^{-1} V \rangle
+
+    with M = |V| over its trace: block norms, and roots of V V' of matrices. M is left at its trace.
+
+    Parameters
+    ----------
+    norm : Norm
+        One that `has_metric`.
+    at : (...) tensor
+        V.
+    floor : float
+        What sizes of blocks and singular values of V are raised to, by the root of squares.
+    gradients : (B, ...) tensor
+    """
+    blocks, made = _blocks(norm, at[None])[0], _blocks(norm, gradients)
+    if norm.inside == "l2" or 1 in blocks.shape[1:]:
+        sizes = blocks.square().sum(dim=(1, 2), keepdim=True).add(floor**2).sqrt()
+        return _unblocked(norm, made / sizes, gradients)
+    wide = blocks.shape[1] <= blocks.shape[2]
+    values, U = torch.linalg.eigh(blocks @ blocks.mT if wide else blocks.mT @ blocks)
+    inverse = (U * (values.clamp(min=0) + floor**2).rsqrt()[:, None, :]) @ U.mT
+    return _unblocked(norm, inverse @ made if wide else made @ inverse, gradients)
+
+
 def newton_schulz(gradients: Tensor) -> Tensor:
     """Return what Muon as it is shipped takes for polar factors of matrices (B, K, Q).
 

@@ -1,0 +1,221 @@
+"""Margins of a module, one a sample or one a sample and other class, and their gradients."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad, vmap
+
+from ...networks.losses.margins import are_classes
+from ...networks.placed_data import GatedData
+from ...networks.recognition.subject import Subject
+from .gradients import flat
+from .open_gates import OpenGates
+
+# Float64 entries of gradients that are held at once: a quarter of a gibibyte.
+ENTRIES = 2**25
+# Inputs of an activation of at most this share of their median size count as at its kink.
+NEAR = 0.05
+
+Gates = list[Tensor]
+"""Gates of each activation: (n, units), or (k, units) of some rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class MarginRows:
+    r"""Rows r = (n, k), k != y_n, of margins :math:`m_r = f_y - f_k`; of one score :math:`y f`.
+
+    Attributes
+    ----------
+    subject : Subject
+        Labels are (n,) in {-1, +1}, or (n, K) with a one at each sample's class.
+    """
+
+    subject: Subject
+
+    @cached_property
+    def samples(self) -> Tensor:
+        """Numbers (R,) of the samples."""
+        y = self.subject.data.y
+        return (y == 0).nonzero()[:, 0] if are_classes(y) else torch.arange(len(y))
+
+    @cached_property
+    def w(self) -> Tensor:
+        """All trained weights as a vector (P,)."""
+        return flat(list(self.subject.weights.values()))
+
+    @cached_property
+    def margins(self) -> Tensor:
+        """Margins (R,)."""
+        return self._of_scores(self.subject.scores(self.subject.weights))
+
+    def combined(self, lam: Tensor) -> Tensor:
+        """Return ``sum_r lam_r grad m_r`` (P,)."""
+        scores, leaves, _, _ = self._graph
+        return flat(
+            torch.autograd.grad(
+                scores, leaves, self._to_scores(lam), retain_graph=True, materialize_grads=True
+            )
+        )
+
+    def slopes(self, direction: Tensor) -> Tensor:
+        """Return ``<grad m_r, direction>`` (R,)."""
+        _, _, u, combined = self._graph
+        (slopes,) = torch.autograd.grad(
+            combined @ direction, u, retain_graph=True, materialize_grads=True
+        )
+        return self._of_scores(slopes)
+
+    def gradients(self, rows: Tensor, gates: Gates | None = None) -> Tensor:
+        """Return the gradients (k, P) of rows (k,), with gates of their own if they are given."""
+        if len(rows) == 0:
+            return self.w.new_zeros(0, len(self.w))
+        if not self._by_sample:
+            return torch.stack([self.combined(one) for one in self._alone(rows)])
+        each = vmap(grad(self._margin), in_dims=self._axes, chunk_size=self._at_once)
+        found = each(dict(self.subject.weights), *self._inputs(rows), gates or [])
+        return torch.cat([found[name].flatten(1) for name in self.subject.weights], dim=1)
+
+    def gate_slopes(self, rows: Tensor, gates: Gates, direction: Tensor) -> tuple[Tensor, Gates]:
+        """Return ``<grad m_r, direction>`` (k,) with gates of their own, and its slope in these."""
+        weights = dict(self.subject.weights)
+        along = self.named(direction)
+
+        def slope(
+            weights: dict[str, Tensor], x: Tensor, gate: Tensor | None, c: Tensor, gates: Gates
+        ) -> tuple[Tensor, Tensor]:
+            found = grad(self._margin)(weights, x, gate, c, gates)
+            total = torch.stack([(found[name] * along[name]).sum() for name in found]).sum()
+            return total, total.detach()
+
+        both = vmap(
+            grad(slope, argnums=4, has_aux=True), in_dims=self._axes, chunk_size=self._at_once
+        )
+        by_gate, along_rows = both(weights, *self._inputs(rows), gates)
+        return along_rows, by_gate
+
+    @cached_property
+    def gates(self) -> Gates:
+        """The module's own gates (n, units), with which it computes the same as without.
+
+        Empty where none are found, or a sample's depend on the other samples.
+        """
+        with OpenGates() as mode:
+            scores = self._scores(self.subject.weights, self.subject.data)
+        n = len(self.subject.data.X)
+        if not self._by_sample or not mode.seen or any(z.numel() % n for z in mode.seen):
+            return []
+        found = [(z > 0).to(z).reshape(n, -1) for z in mode.seen]
+        first = self.subject.data.take(torch.arange(1))
+        with OpenGates([c[:1] for c in found]) as lone:
+            alone = self._scores(self.subject.weights, first)
+        same = all(
+            torch.allclose(a.flatten(), z.reshape(n, -1)[0])
+            for a, z in zip(lone.seen, mode.seen, strict=True)
+        )
+        return found if same and torch.allclose(alone, scores[:1]) else []
+
+    @cached_property
+    def kinks(self) -> Gates:
+        """True (n, units) where the input of an activation is nearly 0, of `gates`."""
+        if not self.gates:
+            return []
+        with OpenGates() as mode:
+            self._scores(self.subject.weights, self.subject.data)
+        return [
+            (z.abs() <= NEAR * z.abs().median()).reshape(c.shape)
+            for z, c in zip(mode.seen, self.gates, strict=True)
+        ]
+
+    def of_rows(self, gates: Tensor, rows: Tensor) -> Tensor:
+        """Return what belongs to rows (k, units) of gates or kinks."""
+        return gates[self.samples[rows]]
+
+    def by_sample(self, lam: Tensor) -> Tensor:
+        """Return multipliers (R,) like the labels: (n,), or (n, K) with 0 at a sample's own."""
+        y = self.subject.data.y
+        if not are_classes(y):
+            return lam
+        every = torch.zeros_like(y)
+        every[y == 0] = lam
+        return every
+
+    def named(self, vector: Tensor) -> dict[str, Tensor]:
+        """Return a vector (P,) by the names of the weights, in their shapes."""
+        weights = self.subject.weights
+        parts = torch.split(vector, [p.numel() for p in weights.values()])
+        return {
+            name: part.view(p.shape) for (name, p), part in zip(weights.items(), parts, strict=True)
+        }
+
+    @property
+    def _by_sample(self) -> bool:
+        return getattr(self.subject, "by_sample", True)
+
+    @property
+    def _at_once(self) -> int:
+        return max(1, ENTRIES // 4 // max(len(self.w), self.subject.data.X.numel()))
+
+    @property
+    def _axes(self) -> tuple[int | None, ...]:
+        return (None, 0, None if self.subject.data.gates is None else 0, 0, 0)
+
+    def _inputs(self, rows: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Return inputs and gates of rows, and the coefficients of the scores that are margins."""
+        data, n = self.subject.data, self.samples[rows]
+        scores = torch.stack([self._to_scores(one) for one in self._alone(rows)])
+        own = scores[torch.arange(len(rows)), n]
+        return data.X[n], None if data.gates is None else data.gates[n], own
+
+    def _alone(self, rows: Tensor) -> Tensor:
+        """Return multipliers (k, R) of single rows (k,)."""
+        one_hot: Tensor = torch.nn.functional.one_hot(rows, len(self.samples))
+        return one_hot.double()
+
+    def _margin(
+        self, weights: dict[str, Tensor], x: Tensor, gate: Tensor | None, c: Tensor, gates: Gates
+    ) -> Tensor:
+        """Return the margin of one row; `c` are coefficients of the scores."""
+        with OpenGates(gates) if gates else contextlib.nullcontext():
+            scores = self._called(weights, x[None], None if gate is None else gate[None])
+        return (scores.reshape(c.shape) * c).sum()
+
+    def _scores(self, weights: dict[str, Tensor], data: GatedData) -> Tensor:
+        with torch.no_grad():
+            return self._called(weights, data.X, data.gates)
+
+    def _called(self, weights: dict[str, Tensor], X: Tensor, gates: Tensor | None) -> Tensor:
+        subject = self.subject
+        scores: Tensor = functional_call(subject.network, subject.named(weights), (X, gates))
+        return scores
+
+    @cached_property
+    def _graph(self) -> tuple[Tensor, list[Tensor], Tensor, Tensor]:
+        """Scores, weights, coefficients u of the scores and ``sum u grad f``, linear in u."""
+        with torch.enable_grad():
+            weights = {name: p.clone().requires_grad_() for name, p in self.subject.weights.items()}
+            leaves = list(weights.values())
+            scores = self._called(weights, self.subject.data.X, self.subject.data.gates)
+            u = torch.zeros_like(scores, requires_grad=True)
+            combined = torch.autograd.grad(
+                scores, leaves, u, create_graph=True, materialize_grads=True
+            )
+            return scores, leaves, u, flat(combined)
+
+    def _of_scores(self, scores: Tensor) -> Tensor:
+        y = self.subject.data.y
+        if not are_classes(y):
+            return y * scores
+        return ((scores * y).sum(1, keepdim=True) - scores)[y == 0]
+
+    def _to_scores(self, lam: Tensor) -> Tensor:
+        """Return coefficients of the scores whose sum is ``sum_r lam_r m_r``."""
+        y = self.subject.data.y
+        if not are_classes(y):
+            return y * lam
+        others = self.by_sample(lam)
+        return y * others.sum(1, keepdim=True) - others

@@ -1,0 +1,433 @@
+r"""The KKT conditions of any network's margin problem at the level of its smallest margin.
+
+At weights theta with margins :math:`m_r` of rows r = (n, k) and the smallest of them s,
+
+.. math:: P(\theta) = \min N(v) \quad\text{s.t.}\quad
+          m_r + \langle g, v - \theta \rangle \ge s \quad \text{for every } g \in G_r,
+
+where G_r holds the gradient of m_r, and at a kink those of both sides. v = theta is feasible, so
+:math:`\rho = P(\theta) / N(\theta) \le 1`; nothing is asked of the degree of the network. A unit at
+its kink counts for a row as open, closed or anything between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from types import MappingProxyType
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .._support.doors import door, result
+from .._support.kinds import anything
+from .._support.shown import ReadOnly
+from .._support.solve import Norm, NormName, nonnegative_fit
+from .._support.words import WeightNorm
+from ..networks.adapted import with_gates
+from ..networks.placed_data import Inputs, place_data
+from ..networks.recognition.subject import Subject, copied
+from ..quantities.measured import Measured, part, quantity
+from .fit.gradients import to_float64
+from .fit.margin_rows import ENTRIES, Gates, MarginRows
+from .kkt_ratio import LayerNorms, Ratio, steepest_bracket
+
+Array = NDArray[np.float64]
+
+# Rows of margins up to this share of the smallest may be at kinks, and carry the residual.
+ON_MARGIN = 1.1
+# Rows beyond those that are tried from the start.
+_MORE = 20
+# Gradients that may be held, at least; and those that enter at once.
+_FEWEST, _AT_ONCE = 64, 200
+# Rounds in which violated rows and gates enter, sweeps over the gates of several layers in each,
+# and the distance of the bounds at which no more are looked for.
+_ROUNDS, _SWEEPS, _CLOSE = 60, 3, 1e-7
+# Metrics of a norm that are tried in turn, the power of ten that what vanishes in them is raised to
+# in the end, and the relative distance of the bounds that ends it.
+_METRICS, _FLOOR, _SURE = 80, -7, 1e-4
+# Violations that are rounding, of the size of slopes; and what asks for nothing, of the margin.
+_ROUNDING, _LITTLE = 1e-9, 1e-6
+
+
+@result()
+class KKTLevel(ReadOnly, Measured):
+    r"""How near weights are to a KKT point of the margin problem at their own smallest margin.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = torch.nn.Linear(2, 1)
+    >>> with torch.no_grad():
+    ...     _ = network.weight.copy_(torch.tensor([[3.0, 4.0]])), network.bias.zero_()
+    >>> found = ib.measures.kkt_level(network, [[3.0, 4.0], [-3.0, -4.0]], [1, -1])
+    >>> round(found.ratio_bound, 6), found.multipliers.round(6).tolist()
+    (1.0, [0.5, 0.5])
+    """
+
+    ratio_bound: float = quantity(
+        "KKT ratio, at least",
+        ".4f",
+        ideal=1.0,
+        doc="Certified lower bound of rho, from `multipliers`; rho is 1 at a KKT point and below 1 "
+        "elsewhere.",
+    )
+    ratio: float = quantity(
+        "KKT ratio, at most",
+        ".4f",
+        ideal=1.0,
+        doc="Upper bound of rho, from weights that meet the linearised constraints.",
+    )
+    residual: float = quantity(
+        column="kkt_residual",
+        doc="Least ``||theta - sum_r lam_r g_r|| / ||theta||`` over lam >= 0 on margins up to 1.1 "
+        "times the smallest, g_r as free at kinks as in rho; NaN in other norms than l2.",
+    )
+    one_sided: float = quantity(
+        "  with the gradients of one side of each kink",
+        doc="The same with the gradients that differentiation returns; `residual` without kinks.",
+    )
+    complementarity: float = quantity(
+        column="kkt_complementarity",
+        doc="``sum_r lam_r (m_r - s) / (s sum_r lam_r)`` of `multipliers`; NaN if all are 0.",
+    )
+    smallest_margin: float = quantity()
+    n_kinks: int = quantity(
+        "pairs of a row and a unit at a kink",
+        doc="Of rows with margins up to 1.1 times the smallest; inputs of the activation are at "
+        "most 0.05 of their median size.",
+    )
+    multipliers: Array = part(
+        "(n,) multipliers lam, of K classes (n, K) with 0 at a sample's own; read-only. In l2 "
+        "``sum_r lam_r g_r`` is the shortest v, in other norms as long in the dual norm as v in N."
+    )
+    gradient: Mapping[str, Array] = part("``sum_r lam_r g_r``, by the names of the weights.")
+
+
+@door(norm=anything)
+def kkt_level(
+    network: torch.nn.Module,
+    X: Inputs,
+    y: Inputs,
+    gates: Inputs | None = None,
+    *,
+    norm: Mapping[str, Norm] | Mapping[str, NormName] | Mapping[str, WeightNorm] | None = None,
+) -> KKTLevel:
+    r"""Measure how well the weights of any network satisfy the KKT conditions of a margin problem.
+
+    .. math:: \min_\theta N(\theta) \quad\text{s.t.}\quad m_r(\theta) \ge s
+
+    with s the smallest margin that the network has. No homogeneity is asked for: biases, skips and
+    normalisation are allowed, and of K outputs the margins are :math:`f_y - f_k`.
+
+    Parameters
+    ----------
+    network : Module
+        Computed with in float64.
+    X : (n, D) or (n, ...) array
+        Inputs as the network takes them.
+    y : (n,) or (n, K) array
+        Labels in {-1, +1}, or ``np.eye(K)[labels]`` for a network of K outputs.
+    gates : (n, ...) array, optional
+        Gate values or integer contexts of each sample, for a network that takes them.
+    norm : mapping of str to Norm or str, optional
+        Norms of the layers, by the names of the network's trained weights; the largest of them is N
+        (its dual norm is the sum of theirs). By default N is the l2 norm of all weights. A weight
+        of several axes counts as a matrix with its first as rows.
+
+    Returns
+    -------
+    KKTLevel
+        Two bounds of rho, the residual and multipliers.
+
+    Raises
+    ------
+    TypeError
+        If `norm` is no mapping of norms.
+    ValueError
+        If data are malformed, `norm` names other weights, or the smallest margin is not positive.
+
+    Notes
+    -----
+    With :math:`a = s - m_r + \langle g, \theta \rangle` every choice of multipliers lam >= 0 and of
+    g in G_r proves :math:`\sum \lambda a / N^*(\sum \lambda g) \le P`, and every feasible v proves
+    :math:`P \le N(v)`: both bounds are plain arithmetic. For a network of degree L, a is
+    :math:`s + (L - 1) m_r`, and rho the ratio of `kkt_distance`.
+
+    Trained ReLU networks have margins on both sides of kinks: with the gradients of one side alone
+    the residual of a network that has converged may be anything. Gates are read from activations
+    `relu`, `leaky_relu`, `prelu` and `clamp(min=0)`. With kinks in one layer of a path the bounds
+    are over all gradients in G_r; with kinks in several layers over those that the search met, and
+    more of them could raise rho further.
+
+    The loss is never evaluated, so margins may be as large as they like.
+
+    References
+    ----------
+    K. Lyu, J. Li, "Gradient descent maximizes the margin of homogeneous neural networks", for KKT
+    points with generalised gradients; F. H. Clarke, "Optimization and nonsmooth analysis", 1983,
+    chapter 2, for these.
+
+    Examples
+    --------
+    >>> import torch
+    >>> _ = torch.manual_seed(0)
+    >>> network = torch.nn.Sequential(
+    ...     torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)
+    ... )
+    >>> found = ib.measures.kkt_level(network, [[0.5, 1.0]], np.eye(3)[[0]])
+    >>> 0 < found.ratio_bound <= found.ratio <= 1, found.multipliers.shape
+    (True, (1, 3))
+    """
+    module = with_gates(copied(network))
+    data = to_float64(place_data(module, X, y, gates))
+    return level_of(Subject(module, data), norm=norm)
+
+
+def level_of(subject: Subject, *, norm: Mapping[str, object] | None = None) -> KKTLevel:
+    """Measure `kkt_level` of a module that has been taken already."""
+    rows = MarginRows(subject)
+    layers = None if norm is None else LayerNorms.named(subject.weights, norm)
+    s = float(rows.margins.min())
+    if not s > 0:
+        raise ValueError(
+            f"the smallest margin on (X, y) is {s:g}, but the conditions need every training "
+            "sample on the right side: train longer, or check that the data are separable"
+        )
+    every = torch.ones_like(rows.margins, dtype=torch.bool)
+    cone = _Cone(rows, rows.margins - s, every)
+    point = cone.nearest() if layers is None else cone.bracket(layers)
+    residual, one_sided, _ = clarke_residual(rows) if layers is None else (math.nan, math.nan, 0)
+    total = float(point.lam.sum())
+    return KKTLevel(
+        ratio_bound=point.ratio.below,
+        ratio=point.ratio.above,
+        residual=residual,
+        one_sided=one_sided,
+        complementarity=float(point.lam @ cone.excess) / total / s if total > 0 else math.nan,
+        smallest_margin=s,
+        n_kinks=cone.n_kinks,
+        multipliers=rows.by_sample(point.lam).numpy(),
+        gradient=MappingProxyType(
+            {name: part.numpy().copy() for name, part in rows.named(point.combined).items()}
+        ),
+    )
+
+
+@dataclass
+class _Point:
+    """Bounds of rho, with the multipliers (R,) that prove the lower one and their combination."""
+
+    ratio: Ratio
+    lam: Tensor
+    combined: Tensor
+
+
+class _Cone:
+    """Sums of gradients of margins with multipliers lam >= 0, which enter as they are asked for.
+
+    Parameters
+    ----------
+    rows : MarginRows
+    excess : (R,) tensor
+        By how much v may lower a margin: ``<g, v - theta> >= -excess``.
+    usable : (R,) tensor
+        True for the rows that may have multipliers.
+    """
+
+    def __init__(self, rows: MarginRows, excess: Tensor, usable: Tensor) -> None:
+        self.rows, self.excess, self.usable = rows, excess, usable
+        near = usable & (rows.margins <= ON_MARGIN * rows.margins.min())
+        self.most = max(ENTRIES // len(rows.w), _FEWEST)
+        order = torch.argsort(rows.margins + torch.where(usable, 0.0, torch.inf))
+        first = order[: min(int(near.sum()) + _MORE, int(usable.sum()), self.most)]
+        self.index, self.gradients = first, rows.gradients(first)
+        self.gates, self.kinks, self.at_kinks = list[Tensor](), list[Tensor](), first[:0]
+        if rows.kinks:
+            some = near.nonzero()[:, 0]
+            self.kinks = [rows.of_rows(kinks, some) for kinks in rows.kinks]
+            here = torch.stack([kinks.any(1) for kinks in self.kinks]).any(0)
+            self.at_kinks = some[here][: self.most]
+            self.kinks = [kinks[here][: self.most] for kinks in self.kinks]
+            self.gates = [rows.of_rows(gates, self.at_kinks) for gates in rows.gates]
+
+    @property
+    def n_kinks(self) -> int:
+        """Number of pairs of a row and a unit at a kink."""
+        return sum(int(kinks.sum()) for kinks in self.kinks)
+
+    def nearest(self) -> _Point:
+        """Return the point in l2, where v is the sum itself."""
+        return self._grown(self._least_squares)
+
+    def bracket(self, norm: LayerNorms) -> _Point:
+        """Return the point in another norm."""
+        solve = self._reweighted if norm.has_metric else self._steps
+        return self._grown(partial(solve, norm), norm)
+
+    def _grown(
+        self, solve: Callable[[], tuple[Tensor, Tensor]], norm: LayerNorms | None = None
+    ) -> _Point:
+        w = self.rows.w
+        value = torch.linalg.vector_norm if norm is None else norm.value
+        dual = torch.linalg.vector_norm if norm is None else norm.dual
+        size = float(value(w))
+        best = _Point(Ratio(), torch.zeros_like(self.excess), torch.zeros_like(w))
+        for _ in range(_ROUNDS):
+            lam, v = solve()
+            combined = lam @ self.gradients
+            length, reached = float(dual(combined)), float(combined @ w - lam @ self._excess)
+            if length > 0 and reached / length / size > best.ratio.below:
+                scale = 1.0 if norm is None else reached / length / length
+                by_row = torch.zeros_like(self.excess).index_add_(0, self.index, scale * lam)
+                best.ratio.below = min(reached / length / size, 1.0)
+                best.lam, best.combined = by_row, scale * combined
+            share, entered = self._ask(w - v)
+            above = (1 - share) * float(value(v)) / size + 2 * share
+            best.ratio.above = min(best.ratio.above, max(above, best.ratio.below))
+            if not entered or best.ratio.above - best.ratio.below < _CLOSE:
+                break
+        return best
+
+    @cached_property
+    def _room_at_kinks(self) -> Tensor:
+        """By how much 2 theta exceeds what rows at kinks ask for, at least."""
+        return self.excess[self.at_kinks] - self._steepest_gates(-self.rows.w)[0]
+
+    @property
+    def _excess(self) -> Tensor:
+        return self.excess[self.index]
+
+    def _least_squares(self) -> tuple[Tensor, Tensor]:
+        """Return multipliers of the gradients that have entered, and their sum as v."""
+        wanted = self.gradients @ self.rows.w - self._excess
+        lam = nonnegative_fit(self.gradients @ self.gradients.T, wanted)
+        return lam, lam @ self.gradients
+
+    def _reweighted(self, norm: LayerNorms) -> tuple[Tensor, Tensor]:
+        """Return multipliers and v in a norm with metrics, by least squares in one after another.
+
+        With multipliers and metric in turn ``lam.a - <V, V / M> / 2``, jointly concave, only rises.
+        """
+        G, w = self.gradients, self.rows.w
+        wanted = G @ w - self._excess
+        lam, v = self._least_squares()
+        best, low, high = (lam, w), 0.0, math.inf
+        for floor in torch.logspace(-1, _FLOOR, _METRICS, dtype=torch.float64).tolist():
+            combined = lam @ G
+            size = norm.dual(combined)
+            if not size > 0:
+                return lam, v
+            if float(lam @ wanted) / size > low:
+                low, best = float(lam @ wanted) / size, (lam, best[1])
+            over = norm.over_metric(combined / size, floor, G)
+            lam = nonnegative_fit(G @ over.T, wanted, lam)
+            v = lam @ over
+            if norm.value(v) < high:
+                high, best = norm.value(v), (best[0], v)
+            if high - low <= _SURE * high:
+                break
+        return best
+
+    def _steps(self, norm: LayerNorms) -> tuple[Tensor, Tensor]:
+        """Return multipliers in another norm, and v as far as the gradients ask that entered."""
+        w, s = self.rows.w, float(self.rows.margins.min())
+        wanted = self.gradients @ w - self._excess
+        # What asks for less than nothing is met by v = 0, and never by steps.
+        asking = wanted > _LITTLE * s
+        G, lam = self.gradients[asking], torch.zeros_like(wanted)
+        if not len(G):
+            return lam, torch.zeros_like(w)
+        found = steepest_bracket(
+            w, self._excess[asking] / s, wanted[asking], lambda p: p @ G, lambda u: G @ u, norm
+        )
+        lam[asking] = found.lam
+        return lam, found.v
+
+    def _ask(self, off: Tensor) -> tuple[float, bool]:
+        """Let in what v = theta - off violates.
+
+        Returns
+        -------
+        share, entered : float, bool
+            Of (1 - share) v + 2 share theta all constraints hold that were looked at.
+        """
+        rows = self.rows
+        missing = torch.where(self.usable, rows.slopes(off) - self.excess, -torch.inf)
+        room = self.excess + rows.slopes(rows.w)
+        small = _ROUNDING * float((rows.slopes(rows.w).abs() + self.excess).max())
+        known = torch.zeros_like(self.usable).index_fill_(0, self.index, True)
+        wrong = (~known & (missing > small)).nonzero()[:, 0]
+        wrong = wrong[torch.argsort(missing[wrong], descending=True)][:_AT_ONCE]
+        entering, share = [(wrong, rows.gradients(wrong))], _share(missing, room, small)
+        if len(self.at_kinks):
+            slopes, gates = self._steepest_gates(off)
+            more = slopes - self.excess[self.at_kinks]
+            share = max(share, _share(more, self._room_at_kinks, small))
+            open_ = (more > small).nonzero()[:, 0]
+            own = [c[open_] for c in gates]
+            entering.append((self.at_kinks[open_], rows.gradients(self.at_kinks[open_], own)))
+        index = torch.cat([one for one, _ in entering])
+        if not len(index) or len(self.index) + len(index) > self.most:
+            return share, False
+        self.index = torch.cat([self.index, index])
+        self.gradients = torch.cat([self.gradients, *(G for _, G in entering)])
+        return share, True
+
+    def _steepest_gates(self, off: Tensor) -> tuple[Tensor, Gates]:
+        """Return the largest ``<g, off>`` (k,) of rows at kinks, and the gates that have it.
+
+        It is the largest of all where slopes are linear in the gates, as in one hidden layer.
+        """
+        gates = self.gates
+        best, by_gate = self.rows.gate_slopes(self.at_kinks, gates, off)
+        kept = gates
+        for _ in range(_SWEEPS):
+            gates = [
+                torch.where(kinks & (slope != 0), (slope > 0).to(c), c)
+                for c, slope, kinks in zip(gates, by_gate, self.kinks, strict=True)
+            ]
+            slopes, by_gate = self.rows.gate_slopes(self.at_kinks, gates, off)
+            better = slopes > best
+            if not better.any():
+                break
+            kept = [
+                torch.where(better[:, None], c, old) for c, old in zip(gates, kept, strict=True)
+            ]
+            best = torch.where(better, slopes, best)
+        return best, kept
+
+
+def _share(missing: Tensor, room: Tensor, small: float) -> float:
+    """Return the least share of 2 theta that makes up for what is missing by more than rounding."""
+    wrong = missing > small
+    if not wrong.any():
+        return 0.0
+    missing, room = missing[wrong], room[wrong]
+    return float((missing / (missing + room.clamp(min=0))).max())
+
+
+def clarke_residual(rows: MarginRows) -> tuple[float, float, int]:
+    """Return the residual at kinks, that of one side alone, and how many kinks were free.
+
+    Both are ``||theta - sum_r lam_r g_r|| / ||theta||``, the least over lam >= 0 on margins up to
+    1.1 times the smallest.
+
+    Parameters
+    ----------
+    rows : MarginRows
+        Of positive margins.
+    """
+    near = rows.margins <= ON_MARGIN * rows.margins.min()
+    cone = _Cone(rows, torch.zeros_like(rows.margins), near)
+    _, fit = cone._least_squares()
+    size = float(rows.w.norm())
+    one_sided = float((rows.w - fit).norm()) / size
+    if not len(cone.at_kinks):
+        return one_sided, one_sided, 0
+    fit = cone.nearest().combined
+    return min(float((rows.w - fit).norm()) / size, one_sided), one_sided, cone.n_kinks

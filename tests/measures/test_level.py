@@ -1,0 +1,282 @@
+"""KKT conditions at the level of the smallest margin: any network, K outputs, any norm, kinks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import nnls
+from torch.autograd.functional import jacobian
+from torch.func import functional_call
+
+from implicit_bias import ReLU, kkt_distance
+from implicit_bias.measures import kkt_level
+
+Array = np.ndarray
+
+
+def mlp(*widths: int, seed: int = 0, between: type = torch.nn.ReLU) -> torch.nn.Sequential:
+    """Layers with biases, in float64."""
+    torch.manual_seed(seed)
+    layers: list[torch.nn.Module] = []
+    for below, above in itertools.pairwise(widths):
+        layers += [torch.nn.Linear(below, above), between()]
+    return torch.nn.Sequential(*layers[:-1]).double()
+
+
+def classified(network: torch.nn.Module, n: int, d: int, seed: int = 0) -> tuple[Array, Array]:
+    """Inputs, and for labels what the network says of them: all margins are positive."""
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    scores = network(torch.tensor(X)).detach().numpy()
+    if scores.shape[1] == 1:
+        return X, np.sign(scores[:, 0])
+    return X, np.eye(scores.shape[1])[scores.argmax(axis=1)]
+
+
+def linearised(network: torch.nn.Module, X: Array, y: Array) -> tuple[Array, Array]:
+    """Gradients of all margins and what they ask for, ``s - m + <grad m, theta>``."""
+    names = [name for name, _ in network.named_parameters()]
+    weights = tuple(p.detach() for p in network.parameters())
+
+    def margins(*weights: torch.Tensor) -> torch.Tensor:
+        scores = functional_call(network, dict(zip(names, weights, strict=True)), torch.tensor(X))
+        if y.ndim == 1:
+            return torch.tensor(y) * scores[:, 0]
+        own = (torch.tensor(y) * scores).sum(1, keepdim=True)
+        return (own - scores)[torch.tensor(y) == 0]
+
+    m = margins(*weights).numpy()
+    parts = jacobian(margins, weights)
+    G = np.hstack([part.reshape(len(m), -1).numpy() for part in parts])
+    theta = np.concatenate([p.flatten().numpy() for p in weights])
+    return G, m.min() - m + G @ theta
+
+
+def test_ratio_is_1_at_a_kkt_point_in_closed_form_though_the_network_has_biases() -> None:
+    # m = a2 (a1 x + b1) + b2 of one sample: theta is lam times its gradient (a2 x, a2, a1 x + b1,
+    # 1) for lam = 1 / sqrt(x^2 + 1), a1 = lam a2 x, b1 = lam a2, b2 = lam, and any a2.
+    x, a2 = 2.0, 3.0
+    lam = 1 / math.sqrt(x**2 + 1)
+    network = mlp(1, 1, 1)
+    with torch.no_grad():
+        for p, value in zip(network.parameters(), (lam * a2 * x, lam * a2, a2, lam), strict=True):
+            p.fill_(value)
+    found = kkt_level(network, [[x]], [1])
+    assert found.ratio_bound == pytest.approx(1, abs=1e-12)
+    assert found.residual < 1e-7
+    assert found.multipliers == pytest.approx([lam], rel=1e-9)
+    assert found.gradient["2.bias"] == pytest.approx([lam], rel=1e-9)
+    with torch.no_grad():
+        network[2].bias.mul_(2)
+    moved = kkt_level(network, [[x]], [1])
+    # One row: the shortest v along its gradient g has length a / ||g||.
+    g = np.array([a2 * x, a2, lam * a2 * (x**2 + 1), 1.0])
+    theta = np.array([lam * a2 * x, lam * a2, a2, 2 * lam])
+    cosine = g @ theta / np.linalg.norm(g) / np.linalg.norm(theta)
+    assert moved.ratio_bound == pytest.approx(cosine, rel=1e-9)
+    assert moved.ratio == pytest.approx(cosine, rel=1e-9)
+    assert moved.residual == pytest.approx(math.sqrt(1 - cosine**2), rel=1e-6)
+
+
+def test_a_homogeneous_network_has_the_ratio_of_its_kkt_distance() -> None:
+    network = mlp(3, 6, 1, between=torch.nn.Identity)
+    for layer in (network[0], network[2]):
+        layer.register_parameter("bias", None)
+    network.degree = 2
+    X, y = classified(network, 9, 3)
+    level, distance = kkt_level(network, X, y), kkt_distance(network, X, y, None)
+    assert level.ratio_bound >= distance.ratio_bound - 1e-9
+    assert level.ratio <= distance.ratio + 1e-9
+
+
+def cvxpy_ratio(network: torch.nn.Module, X: Array, y: Array, norm: str | None) -> float:
+    """The linearised problem as it is written, over the norm of the weights."""
+    cvxpy = pytest.importorskip("cvxpy")
+    G, a = linearised(network, X, y)
+    shapes = [tuple(p.shape) for p in network.parameters()]
+    v = [cvxpy.Variable((math.prod(shape),)) for shape in shapes]
+
+    def size(part: object, shape: tuple[int, ...]) -> object:
+        if norm in (None, "l2"):
+            return cvxpy.norm(part)
+        if norm == "linf":
+            return cvxpy.norm(part, "inf")
+        if norm == "l1":
+            return cvxpy.norm(part, 1)
+        rows, columns = shape if len(shape) == 2 else (1, *shape)
+        matrix = cvxpy.reshape(part, (rows, columns), order="C")
+        return cvxpy.sigma_max(matrix)
+
+    def value(parts: list) -> object:
+        if norm is None:
+            return cvxpy.norm(cvxpy.hstack(parts))
+        return cvxpy.maximum(*(size(p, shape) for p, shape in zip(parts, shapes, strict=True)))
+
+    problem = cvxpy.Problem(cvxpy.Minimize(value(v)), [G @ cvxpy.hstack(v) >= a])
+    problem.solve(solver="CLARABEL")
+    theta = [p.detach().numpy().ravel() for p in network.parameters()]
+    return float(problem.value) / float(value([cvxpy.Constant(t) for t in theta]).value)
+
+
+@pytest.mark.parametrize("norm", [None, "l2", "linf", "spectral", "l1"])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_the_bounds_enclose_the_ratio_by_cvxpy(norm, n_outputs) -> None:
+    network = mlp(3, 4, n_outputs, between=torch.nn.Tanh)
+    X, y = classified(network, 7, 3)
+    layers = None if norm is None else {name: norm for name, _ in network.named_parameters()}
+    found = kkt_level(network, X, y, norm=layers)
+    expected = cvxpy_ratio(network, X, y, norm)
+    assert found.ratio_bound <= expected + 1e-7
+    assert found.ratio >= expected - 1e-7
+    wide = {None: 1e-6, "l1": 1.0}.get(norm, 5e-3)
+    assert found.ratio - found.ratio_bound <= wide
+    assert 0 < found.ratio_bound <= found.ratio <= 1
+
+
+def test_multipliers_prove_the_bound_by_plain_arithmetic() -> None:
+    network = mlp(3, 4, 3, between=torch.nn.Tanh)
+    X, y = classified(network, 7, 3)
+    G, a = linearised(network, X, y)
+    found = kkt_level(network, X, y)
+    lam = found.multipliers[y == 0]
+    assert (lam >= 0).all() and (found.multipliers[y == 1] == 0).all()
+    theta = np.concatenate([p.detach().numpy().ravel() for p in network.parameters()])
+    combined = np.concatenate([part.ravel() for part in found.gradient.values()])
+    np.testing.assert_allclose(lam @ G, combined, rtol=1e-9, atol=1e-12)
+    proved = lam @ a / np.linalg.norm(combined) / np.linalg.norm(theta)
+    assert proved == pytest.approx(found.ratio_bound, rel=1e-9)
+
+
+class Both(torch.nn.Module):
+    """A network of one score f as one of the two scores -f / 2 and f / 2."""
+
+    def __init__(self, network: torch.nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        return self.network(X) * torch.tensor([-0.5, 0.5], dtype=torch.float64)
+
+
+def test_two_outputs_are_one_output_of_their_difference() -> None:
+    network = mlp(2, 6, 1)
+    X, y = classified(network, 8, 2)
+    one = kkt_level(network, X, y)
+    two = kkt_level(Both(network), X, np.eye(2)[(y > 0).astype(int)])
+    assert two.ratio_bound == pytest.approx(one.ratio_bound, rel=1e-9)
+    assert two.residual == pytest.approx(one.residual, rel=1e-7)
+    np.testing.assert_allclose(two.multipliers.sum(axis=1), one.multipliers, atol=1e-8)
+
+
+def brute_residual(network: torch.nn.Module, X: Array, y: Array) -> float:
+    """Residual of a two-layer network over all patterns of the gates near their kinks."""
+    W, b, head, _ = (p.detach().numpy() for p in network.parameters())
+    z = X @ W.T + b
+    m = y * network(torch.tensor(X)).detach().numpy()[:, 0]
+    near = np.abs(z) <= 0.05 * np.median(np.abs(z))
+    columns = []
+    for n in np.flatnonzero(m <= 1.1 * m.min()):
+        places = np.flatnonzero(near[n])
+        for pattern in itertools.product((0.0, 1.0), repeat=len(places)):
+            gates = (z[n] > 0).astype(float)
+            gates[places] = pattern
+            down = head[0] * gates
+            parts = (np.outer(down, X[n]), down, gates * z[n], np.ones(1))
+            columns.append(y[n] * np.concatenate([part.ravel() for part in parts]))
+    theta = np.concatenate([p.detach().numpy().ravel() for p in network.parameters()])
+    return float(nnls(np.array(columns).T, theta)[1] / np.linalg.norm(theta))
+
+
+def at_kinks(seed: int) -> tuple[torch.nn.Module, Array, Array]:
+    """A network with several units at their kinks, whose samples are all on the margin."""
+    network = mlp(2, 8, 1, seed=seed)
+    X, y = classified(network, 4, 2, seed)
+    rng = np.random.default_rng(seed)
+    with torch.no_grad():
+        for unit in range(5):
+            n = rng.integers(4)
+            shift = network[0].weight[unit] @ torch.tensor(X[n]) + network[0].bias[unit]
+            network[0].bias[unit] -= shift - 1e-6 * float(rng.normal())
+    X, y = X, np.sign(network(torch.tensor(X)).detach().numpy()[:, 0])
+    m = y * network(torch.tensor(X)).detach().numpy()[:, 0]
+    order = np.argsort(m)
+    return network, X[order], y[order]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_residual_at_kinks_is_the_least_over_all_gradients_of_both_sides(seed) -> None:
+    network, X, y = at_kinks(seed)
+    found = kkt_level(network, X, y)
+    assert found.residual == pytest.approx(brute_residual(network, X, y), abs=1e-6)
+    assert found.residual <= found.one_sided
+    assert found.ratio_bound <= found.ratio <= found.ratio_bound + 1e-6
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [
+        torch.nn.ReLU(inplace=True),
+        torch.nn.LeakyReLU(0.1),
+        torch.nn.PReLU(),
+        pytest.param(lambda z: z.clamp(min=0), id="clamp"),
+        pytest.param(torch.relu, id="function"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_gates_are_found_whatever_form_an_activation_has(
+    activation: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    class Own(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.below, self.above = torch.nn.Linear(1, 2), torch.nn.Linear(2, 1, bias=False)
+            self.activation = activation
+
+        def forward(self, X: torch.Tensor) -> torch.Tensor:
+            return self.above(self.activation(self.below(X)))
+
+    network = Own().double()
+    with torch.no_grad():
+        network.below.weight.copy_(torch.tensor([[1.0], [1.0]]))
+        network.below.bias.copy_(torch.tensor([1e-9 - 1.0, 1.0]))
+        network.above.weight.copy_(torch.tensor([[1.0, 2.0]]))
+    found = kkt_level(network, [[1.0]], [1])
+    assert found.n_kinks == 1
+    assert found.residual <= found.one_sided
+
+
+def test_margins_far_beyond_what_a_loss_resolves_are_no_matter() -> None:
+    network = ReLU(3, 5, random_state=0)
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    y = np.sign(network(torch.tensor(X)).detach().numpy())
+    before = kkt_level(network, X, y)
+    with torch.no_grad():
+        for p in network.parameters():
+            p.mul_(1e4)
+    after = kkt_level(network, X, y)
+    assert after.smallest_margin > 3e4
+    assert after.ratio_bound == pytest.approx(before.ratio_bound, rel=1e-9)
+    assert after.residual == pytest.approx(before.residual, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"y": [1, 1]}, "smallest margin"),
+        ({"y": [1, 2]}, "`y`"),
+        ({"X": [[0.0, math.nan], [1.0, 1.0]]}, "`X`"),
+        ({"norm": {"0.weight": "l2"}}, "`norm`"),
+        ({"norm": "l2"}, "`norm`"),
+        ({"network": 3}, "`network`"),
+    ],
+)
+def test_what_cannot_be_measured_is_named(change, said) -> None:
+    network = mlp(2, 3, 1)
+    X, y = classified(network, 2, 2, seed=3)
+    y = [1, -1] if y[0] * y[1] > 0 else y
+    with pytest.raises((TypeError, ValueError), match=said):
+        kkt_level(**({"network": network, "X": X, "y": y} | change))
