@@ -129,3 +129,21 @@ def test_a_loaded_limit_is_proved_in_the_kind_of_the_data(tmp_path) -> None:
     tensors = [torch.tensor(one) for one in (X, Y, CONTEXTS)]
     found = limit.certify(*tensors)
     assert found.status is Status.SOLVED and isinstance(found.zeta, torch.Tensor)
+
+
+@EVERY
+def test_no_points_at_all_bound_the_optimum_from_the_wrong_side(name) -> None:
+    """Multipliers below 0, of the wrong sample, too large; coefficients that are far off."""
+    solve, data = CASES[name]
+    limit, rng = solve(), np.random.default_rng(1)
+    bounds = []
+    for scale in np.repeat([1e-3, 0.03, 1.0, 30.0], 4):
+        dual = limit.dual + scale * np.abs(limit.dual).max() * rng.normal(size=limit.dual.shape)
+        zeta = limit.zeta + scale * np.abs(limit.zeta).max() * rng.normal(size=limit.zeta.shape)
+        found = replace(limit, zeta=zeta, dual=dual).certify(*data)
+        assert found.objective >= limit.dual_objective and found.gap > limit.tol
+        assert found.dual_objective <= limit.objective and found.status is not Status.SOLVED
+        bounds.append(found.dual_objective)
+    assert max(bounds) > 0.5 * limit.objective  # small noise still proves something
+    for dual in (-limit.dual, limit.dual[::-1].copy()):
+        assert replace(limit, dual=dual).certify(*data).dual_objective < 0.99 * limit.objective

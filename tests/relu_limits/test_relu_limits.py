@@ -6,13 +6,10 @@ The values 6.7985126 (30 x 8), 57.0293218 (a diamond in the plane), 29 (the same
 
 from __future__ import annotations
 
-import itertools
-
 import cvxpy as cp
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import lsq_linear
 
 from implicit_bias import (
     GLN,
@@ -31,14 +28,7 @@ from implicit_bias.limits import (
     relu_lower_bound,
     solve_relu_minnorm,
 )
-from implicit_bias.limits.relu import (
-    GateNodes,
-    ReLUProblem,
-    SortedSide,
-    best_directions,
-    sides,
-    split_units,
-)
+from implicit_bias.limits.relu import ReLUProblem, split_units
 from implicit_bias.networks import DeepReLU
 from implicit_bias.programs import ReLUMargin
 from tests.commands import home
@@ -371,70 +361,6 @@ def test_kinks_on_a_grid_are_decided_by_their_sides(monkeypatch) -> None:
 # The bound of all widths
 
 
-def sampled_maximum(X: np.ndarray, weights: np.ndarray, n: int = 200_000) -> float:
-    """The largest of many random directions: below the maximum."""
-    v = np.random.default_rng(0).normal(size=(n, X.shape[1]))
-    v /= np.linalg.norm(v, axis=1, keepdims=True)
-    return float(np.abs(np.maximum(v @ X.T, 0) @ weights).max())
-
-
-@pytest.mark.parametrize("rank", [1, 2, 3, 4])
-def test_the_bound_of_all_widths_is_just_below_what_samples_say(rank) -> None:
-    rng = np.random.default_rng(rank)
-    X, y, lam = rng.normal(size=(12, rank)), np.sign(rng.normal(size=12)), rng.random(12)
-    bound = relu_lower_bound(lam, X, y)
-    sampled = lam.sum() / sampled_maximum(X, lam * y)
-    assert bound <= sampled * (1 + 1e-12)
-    assert bound == pytest.approx(sampled, rel=[1e-9, 1e-5, 1e-3, 2e-2][rank - 1])
-
-
-def by_all_patterns(X: np.ndarray, y: np.ndarray, lam: np.ndarray, slope: float) -> float:
-    """The largest value of the dual function, one least-squares problem a gate pattern."""
-    largest = 0.0
-    for sign in (1.0, -1.0):
-        own, others = (lam[:, None] * X)[y == sign], (lam[:, None] * X)[y != sign]
-        for pattern in itertools.product((slope, 1.0), repeat=len(own)):
-            c = np.array(pattern) @ own - slope * others.sum(axis=0)
-            B = (1 - slope) * others
-            x = lsq_linear(B.T, c, bounds=(0, 1), method="bvls").x
-            largest = max(largest, float(np.linalg.norm(c - x @ B)))
-    return largest
-
-
-@pytest.mark.parametrize(("seed", "slope"), [(0, 0.0), (1, 0.3), (2, 0.0)])
-def test_branch_and_bound_is_the_largest_of_all_patterns(seed, slope) -> None:
-    rng = np.random.default_rng(seed)
-    X, y, lam = rng.normal(size=(13, 5)), np.sign(rng.normal(size=13)), rng.random(13)
-    bound = relu_lower_bound(lam, X, y, slope=slope)
-    assert bound == pytest.approx(lam.sum() / by_all_patterns(X, y, lam, slope), rel=1e-8)
-
-
-def every_bound(side, v):
-    """Bounds of all nodes of some levels, at all shares set aside, with the directions inside."""
-    whole = SortedSide(side)
-    for depth in (1, 2, 4):
-        gates = np.array(list(itertools.product((0.0, 1.0), repeat=depth)))
-        nodes = GateNodes(gates, np.full((len(gates), len(whole.opposing) + depth), 0.5))
-        for most in (0.0, 0.5, 1.0):
-            bounds, _ = whole.bounds(nodes, most)
-            for row, bound in zip(gates, bounds, strict=True):
-                yield bound, np.all((v @ whole.helping[:depth].T > 0) == (row > 0), axis=1)
-
-
-def test_nodes_that_are_left_hold_no_larger_value() -> None:
-    rng = np.random.default_rng(3)
-    X, y, lam = rng.normal(size=(16, 6)), np.sign(rng.normal(size=16)), rng.random(16)
-    problem = ReLUProblem.checked(X, y)
-    v = rng.normal(size=(20_000, 6))
-    v /= np.linalg.norm(v, axis=1, keepdims=True)
-    found = best_directions(problem, lam, np.zeros((0, 6)))[0]
-    v = np.vstack([v, found.v])
-    for side in sides(problem, lam):
-        duals = side.dual(v)
-        for bound, inside in every_bound(side, v):
-            assert np.all(duals[inside] <= bound * (1 + 1e-12))
-
-
 def test_patterns_and_the_arrangement_agree() -> None:
     X, y = plane()
     limit = solve_relu_minnorm(X, y)
@@ -560,16 +486,3 @@ def test_problems_have_the_margins_of_networks() -> None:
     margins = problem.margins(np.abs(w2.T) * w1, np.sign(w2[0]))
     with torch.no_grad():
         assert margins == pytest.approx(y * network(torch.tensor(X)).numpy(), rel=1e-12)
-
-
-@pytest.mark.parametrize("slope", [0.0, 0.3])
-def test_the_bound_does_not_rest_on_what_the_search_finds(monkeypatch, slope) -> None:
-    rng = np.random.default_rng(4)
-    X, y, lam = rng.normal(size=(14, 5)), np.sign(rng.normal(size=14)), rng.random(14)
-    known = relu_lower_bound(lam, X, y, slope=slope)
-    monkeypatch.setattr(home(best_directions), "_STARTS", 1)
-    monkeypatch.setattr(home(best_directions), "_ROUNDS", 0)
-    problem = ReLUProblem.checked(X, y, slope)
-    found = best_directions(problem, lam, np.zeros((0, 5)))
-    assert max(direction.dual for direction in found) < 0.9 * lam.sum() / known
-    assert relu_lower_bound(lam, X, y, slope=slope) == pytest.approx(known, rel=1e-9)

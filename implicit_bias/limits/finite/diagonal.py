@@ -415,9 +415,11 @@ def _proved(
         objective = float(potential.value(b, at).sum())
         divergence = float(potential.divergence(np.zeros_like(z), at).sum())
         excess = float(potential.divergence(z, at).sum()) + charge
-        distance = float(potential.reach(b, excess).max())
+    if math.isnan(excess):  # multipliers outside of the domain of the conjugate
+        excess = math.inf
     gap = math.inf
     if math.isfinite(excess):
+        distance = float(potential.reach(b, excess).max())
         # At coefficients within rounding of the start's there is no divergence to compare with.
         rounded = (64 * EPS) ** 2 * float(potential.size(b).sum())
         gap = 0.0 if abs(excess) <= rounded else gap_between(excess, 0.0, divergence)

@@ -38,9 +38,10 @@ def arrangement_directions(problem: ReLUProblem, lam: Floats) -> Floats:
     weights = (lam * problem.y)[support]
     normals = X / np.linalg.norm(X, axis=1, keepdims=True)
     found = [_on_circle(normals, X, weights, problem.slope, i) for i in range(len(X))]
-    v = np.concatenate(found)[:, :rank]
+    # Axes beside them: where weights cancel there is no other direction, and no slope is too short.
+    v = np.concatenate([np.eye(3), *found])[:, :rank]
     norms = np.linalg.norm(v, axis=1)
-    v = v[norms > _ON] / norms[norms > _ON, None]
+    v = v[norms > 0] / norms[norms > 0, None]
     return np.concatenate([v, -v])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -64,6 +66,7 @@ def relu_lower_bound(
     Returns
     -------
     float
+        Infinite where all samples with a multiplier are zero: no network separates these.
 
     Raises
     ------
@@ -88,7 +91,8 @@ def relu_lower_bound(
         raise ValueError("`multipliers` must be finite, non-negative and not all zero")
     lam = lam / lam.max()
     total = float(lam.sum()) * (1 - (len(lam) + 2) * _UNIT)
-    return total / largest_dual(problem, lam, max_patterns=max_patterns).bound
+    largest = largest_dual(problem, lam, max_patterns=max_patterns).bound
+    return total / largest if largest > 0 else math.inf
 
 
 def largest_dual(
