@@ -11,4 +11,7 @@ from .measures.growth.margin_flow import MarginFlow as MarginFlow
 from .measures.growth.margin_flow import margin_flow as margin_flow
 from .measures.growth.rates import measure_rates as measure_rates
 from .measures.growth.unit_growth import unit_growth as unit_growth
+from .measures.increments import GradientSum as GradientSum
+from .measures.increments import centred_head as centred_head
+from .measures.increments import increment_residual as increment_residual
 from .models.gdln.flow import gated_flow as gated_flow

@@ -179,7 +179,7 @@ def kkt_level(
     >>> network = torch.nn.Sequential(
     ...     torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)
     ... )
-    >>> found = ib.measures.kkt_level(network, [[0.5, 1.0]], np.eye(3)[[0]])
+    >>> found = ib.measures.kkt_level(network, [[0.5, 1.0]], np.eye(3)[[2]])
     >>> 0 < found.ratio_bound <= found.ratio <= 1, found.multipliers.shape
     (True, (1, 3))
     """
