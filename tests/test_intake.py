@@ -89,7 +89,11 @@ SPARSE = {
     "solve_linear_svm",
 }
 # Classes are anything that can be told apart.
-CLASSES = {"estimators.FReLULimitClassifier.fit": ("y",)}
+CLASSES = {
+    "diagnose": ("y", "y_val"),
+    "estimators.FReLULimitClassifier.fit": ("y",),
+    "kkt_distance": ("y",),
+}
 
 
 @pytest.mark.parametrize("path", [path for path in exported() if doors_of(path)])

@@ -180,7 +180,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("networks/losses/*.py", (".",)),
     # By its values alone: recognition knows no program and no theory.
     ("networks/recognition/*.py", (".", "_support.solve", "data.arrays", "networks.adapted",
-                                   "networks.losses.*", "networks.placed_data")),
+                                   "networks.losses.*", "networks.placed_data",
+                                   "networks.weights")),
     ("limits/*.py", (".", "_support.solve", "data.*")),
     ("limits/exact/*.py", (".", "_support.solve", "data.*", "limits.*")),
     # The kernel that a network has at its weights is a measurement; all others are predictions.

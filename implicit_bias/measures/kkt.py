@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +19,9 @@ from .._support.kinds import anything
 from .._support.shown import ReadOnly
 from .._support.solve import Norm, NormName, nonnegative_fit
 from .._support.words import WeightNorm
-from ..networks.adapted import detached_copy, plain, with_gates
+from ..networks.adapted import in_float64, plain
 from ..networks.losses.margins import are_classes
-from ..networks.placed_data import GatedData, Inputs, place_data
+from ..networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ..networks.protocols import HasDualNorms, check_homogeneous, check_scores
 from ..networks.relative import RelativeScores, pair_gates
 from ..quantities.measured import Measured, derived, part, quantity
@@ -134,11 +135,11 @@ class KKTDistance(ReadOnly, Measured):
         return float(max(reached, 0.0) / self.dual_norms.max())
 
 
-@door(norm=anything)
+@door(y=anything, norm=anything)
 def kkt_distance(
     network: torch.nn.Module,
     X: Inputs,
-    y: Inputs,
+    y: Any,
     gates: Inputs | None,
     *,
     norm: Mapping[str, Norm] | Mapping[str, NormName] | Mapping[str, WeightNorm] | None = None,
@@ -155,8 +156,9 @@ def kkt_distance(
         gradients of single samples nor, above 2,000 samples, a matrix of all of them.
     X : (n, D) array
         Inputs, of any real dtype.
-    y : (n,) or (n, K) array
-        Labels in {-1, +1}, or ``np.eye(K)[labels]`` for a network of K scores: its margins are the
+    y : (n,), (n, 1) or (n, K) array
+        Labels: numbers, booleans or strings, of two classes or of as many as there are scores, for
+        which they stand in ascending order; or rows with a single one. Margins of K scores are the
         relative ones, :math:`f_y - f_k` of every sample and other class k.
     gates : (n, ...) array or None
         Gate values or integer contexts of each sample; None for networks without.
@@ -218,10 +220,11 @@ def kkt_distance(
     >>> found.ratio < 0.9  # in the norm of sign descent w1 would have two equal entries
     True
     """
-    given = to_float64(place_data(network, X, y, gates))
+    own = in_float64(network, trained_weights(network)[0].device)
+    given = _placed(own, X, y, gates)
     named = {k: p for k, p in plain(network).named_parameters() if p.requires_grad}
     layers = None if norm is None else LayerNorms.named(named, norm)
-    network, data = _margins_as_scores(with_gates(detached_copy(network).double()), given)
+    network, data = _margins_as_scores(own, given)
     degree = check_homogeneous(network, data.X, data.gates)
     margin = margins(network, data)
     smallest = float(margin.min())
@@ -264,6 +267,19 @@ def kkt_distance(
         ratio=ratio.above,
         ratio_bound=ratio.below,
     )
+
+
+def _placed(network: torch.nn.Module, X: Inputs, y: Any, gates: Inputs | None) -> GatedData:
+    """Place data with labels of any kind, in float64."""
+    data = to_float64(place_data(network, X, None, gates))
+    from ..networks.recognition.labels import find_classes
+
+    with torch.no_grad():
+        scores: Tensor = network(data.X, data.gates)
+    n = len(data.X)
+    check_scores(scores, (n, *scores.shape[1:2]), network)
+    classes = find_classes(y, n, 1 if scores.ndim == 1 else scores.shape[1])
+    return data._replace(y=classes.targets("y", y, n).to(data.X.device))
 
 
 def _margins_as_scores(

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from .._support.doors import door, result
-from ..networks.adapted import detached_copy, plain, takes_gates, with_gates
+from ..networks.adapted import in_float64, plain, takes_gates
 from ..networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ..networks.protocols import (
     HasDualNorms,
@@ -111,7 +111,8 @@ class NetworkCheck:
 def check_network(module: torch.nn.Module, X: Inputs, gates: Inputs | None = None) -> NetworkCheck:
     r"""Try a network on data: all that training and measuring need of it.
 
-    Scores are (n,), finite, the same twice, each of its own sample alone, and homogeneous,
+    Scores are (n,), or (n, K) of K classes, finite, the same twice, each of its own sample alone,
+    and homogeneous,
 
     .. math:: f(a w) = a^L f(w) \quad \text{for every sample},
 
@@ -121,7 +122,8 @@ def check_network(module: torch.nn.Module, X: Inputs, gates: Inputs | None = Non
     Parameters
     ----------
     module : Module
-        Takes ``forward(X, gates)`` or ``forward(X)`` and returns scores (n,). It is not changed.
+        Takes ``forward(X, gates)`` or ``forward(X)`` and returns scores (n,) or (n, K), alone or
+        with others. It is not changed.
     X : (n, D) or (n, ...) array
         Inputs, a few of them, as the network takes them.
     gates : (n, ...) array, optional
@@ -178,10 +180,13 @@ class _Trial:
     def faults(self, X: Inputs, gates: Inputs | None) -> Iterator[str]:
         """Yield every reason for which the module cannot be used."""
         try:
-            self.network = with_gates(detached_copy(self.module).double())
+            self.network: torch.nn.Module = in_float64(
+                self.module, trained_weights(self.module)[0].device
+            )
             self.data = to_float64(place_data(self.network, X, None, gates))
             self.scores = self._call(self.data)
-            check_scores(self.scores, (len(self.data.X),), self.network)
+            n, outputs = len(self.data.X), self.scores.shape[1:]
+            check_scores(self.scores, (n, *outputs[:1]), self.network)
         except Exception as error:  # whatever a module of the user's own raises
             yield f"it cannot be called on these data ({type(error).__name__}): {error}"
             return
@@ -258,9 +263,10 @@ class _Trial:
 
     def _of_gradients(self) -> Iterator[str]:
         few = self.data.take(torch.arange(min(FEW, len(self.data.X)), device=self.data.X.device))
+        network = self.network if self.scores.ndim == 1 else _Weighed(self.network)
         try:
-            gradient_gram(self.network, few)
-            along = slopes(self.network, few, flat(trained_weights(self.network)).detach())
+            gradient_gram(network, few)
+            along = slopes(network, few, flat(trained_weights(network)).detach())
         except Exception as error:  # of torch.func, or of the module under it
             yield (
                 "the gradient of one sample's score cannot be had by torch.func, which KKT "
@@ -269,10 +275,23 @@ class _Trial:
             return
         if self.degree is None:
             return
-        expected = self.degree * self._call(few)
+        expected = self.degree * network(few.X, few.gates).detach()
         if not torch.allclose(along, expected, rtol=1e-6, atol=1e-9 * float(expected.abs().max())):
             yield (
                 "gradients do not belong to the scores: <grad f, w> is not L f. Let `forward` use "
                 "its parameters as they are, without `.data` or `.detach()`, and let every "
                 "backward be the derivative of its forward, not a surrogate"
             )
+
+
+class _Weighed(torch.nn.Module):
+    """A sum of the K scores of a network, no two of them of the same weight."""
+
+    def __init__(self, network: torch.nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, X: Tensor, gates: Tensor | None) -> Tensor:
+        """Return the sums (n,)."""
+        scores: Tensor = self.network(X, gates)
+        return scores @ torch.linspace(1, 2, scores.shape[1]).to(scores)

@@ -47,6 +47,7 @@ def place_data(
         Floating-point gates take the dtype of its weights too, integer ones (contexts) keep theirs;
         a `Gated` network prepares them itself.
     X : (n, D), or (n, ...) as the network takes it
+        Whole numbers stay such in a network with embeddings, as token ids.
     y : (n,) or (n, K), or None
         Targets of the loss; None stands for ones.
     gates : (n, ...) or None
@@ -62,13 +63,14 @@ def place_data(
     """
     weight = trained_weights(network)[0]
     given = as_tensor(X)
-    inputs = given.to(weight)
+    inputs = given.to(weight.device).long() if _are_tokens(network, given) else given.to(weight)
     if inputs.ndim < 2 or len(inputs) == 0 or not bool(torch.isfinite(given).all()):
         raise ValueError(
             "`X` must be finite, of shape (n, D), or (n, ...) with n >= 1, got shape "
             f"{tuple(inputs.shape)}: look for NaN and infinite entries"
         )
-    _check_scale(given, inputs.dtype)
+    if inputs.is_floating_point():
+        _check_scale(given, inputs.dtype)
     targets = weight.new_ones(len(inputs)) if y is None else as_tensor(y).to(weight)
     objective = get_loss(loss)
     fits = targets.ndim in objective.axes and len(targets) == len(inputs)
@@ -83,6 +85,15 @@ def place_data(
     return GatedData(inputs, targets, _place_gates(network, gates, inputs))
 
 
+def _are_tokens(network: torch.nn.Module, X: Tensor) -> bool:
+    """Return whether inputs are whole numbers that a module with embeddings looks up."""
+    whole = not X.is_floating_point() and X.dtype != torch.bool
+    return whole and any(isinstance(part, _EMBEDDINGS) for part in network.modules())
+
+
+_EMBEDDINGS = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+
+
 def _check_scale(X: Tensor, dtype: torch.dtype) -> None:
     """Check that squares of the largest input neither overflow nor vanish, with room for sums."""
     size, numbers = max(float(X.max()), -float(X.min())), torch.finfo(dtype)
@@ -95,16 +106,17 @@ def _check_scale(X: Tensor, dtype: torch.dtype) -> None:
 
 
 def _place_gates(network: torch.nn.Module, gates: Inputs | None, inputs: Tensor) -> Tensor | None:
+    own = plain(network)
     if gates is None:
-        if isinstance(network, Gated):
+        if isinstance(own, Gated):
             raise ValueError(
-                f"`gates` is None, but {type(network).__name__} needs the gates or contexts of "
+                f"`gates` is None, but {type(own).__name__} needs the gates or contexts of "
                 "every sample: give them, one row a row of X"
             )
         return None
     if not takes_gates(network):
         raise ValueError(
-            f"`gates` were given, but {type(plain(network)).__name__} takes inputs alone, "
+            f"`gates` were given, but {type(own).__name__} takes inputs alone, "
             "`forward(X)`: give None, or let it take `forward(X, gates)`"
         )
     placed = as_tensor(gates)
@@ -112,8 +124,10 @@ def _place_gates(network: torch.nn.Module, gates: Inputs | None, inputs: Tensor)
         raise ValueError(
             f"`gates` must have {len(inputs)} rows, got shape {tuple(placed.shape)}: one a row of X"
         )
-    placed = placed.to(inputs) if placed.is_floating_point() else placed.to(inputs.device)
-    return network.prepare(placed) if isinstance(network, Gated) else placed
+    if placed.is_floating_point():
+        placed = placed.to(trained_weights(network)[0])
+    placed = placed.to(inputs.device)
+    return own.prepare(placed) if isinstance(own, Gated) else placed
 
 
 def trained_weights(network: torch.nn.Module) -> list[torch.nn.Parameter]:

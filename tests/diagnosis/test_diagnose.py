@@ -482,16 +482,12 @@ def spoiled() -> nn.Module:
 @pytest.mark.parametrize(
     ("network", "data", "message"),
     [
-        (TwoOutputs(), {}, r"`network` \(TwoOutputs\) must give one score a sample"),
+        (TwoOutputs(), {"y": Y > 0}, r"`network` \(TwoOutputs\) gives 2 scores a sample"),
         (spoiled(), {}, "`network` has NaN or infinite entries in '0.weight'"),
         (Noisy(), {}, r"two calls of `network` \(Noisy\) give different scores"),
-        (
-            nn.Sequential(nn.BatchNorm1d(D).double(), linear(D, 1)),
-            {},
-            "depends on the other samples",
-        ),
         (perceptron(D, 5), {"X": X[:, :4]}, r"cannot be called on `X` of shape \(40, 4\)"),
-        (perceptron(D, 5), {"y": np.where(Y > 0, 1, 0)}, "`y` must have shape"),
+        (perceptron(D, 5), {"y": np.arange(N) % 3}, "`y` has 3 classes, 0, 1, 2"),
+        (perceptron(D, 5), {"y": ["a"] * N}, "`y` has one class only, 'a'"),
         (perceptron(D, 5), {"y": Y[:-1]}, "`y` must have shape"),
         (perceptron(D, 5), {"X": np.where(X > 2, np.nan, X)}, "`X`.* finite|`X`.*NaN"),
         (perceptron(D, 5), {"gates": GATES}, "`gates` were given"),
@@ -520,7 +516,7 @@ def test_wrong_input_gets_one_message_that_names_the_argument(network, data, mes
     [
         ([1, 2], {}, "`network` must be a torch.nn.Module, got \\[1, 2\\]"),
         (perceptron(D, 5), {"X": X * 1j}, "`X` must hold real numbers"),
-        (perceptron(D, 5), {"y": np.array(["a"] * N)}, "`y` must hold numbers"),
+        (perceptron(D, 5), {"y": Y * 1j}, "`y` must hold labels of classes"),
     ],
 )
 def test_what_is_of_another_kind_is_a_type_error(network, data, message) -> None:

@@ -113,7 +113,8 @@ FAULTY = {
     "dropout": (nn.Sequential(nn.Dropout(), nn.Linear(16, 1, bias=False)), "give different scores"),
     "batches": (nn.Sequential(nn.Linear(16, 3, bias=False), nn.BatchNorm1d(3),
                               nn.Linear(3, 1, bias=False)), "depends on the other samples"),
-    "two scores": (nn.Linear(16, 2, bias=False), r"must return scores of shape \(30,\)"),
+    "positions": (nn.Sequential(nn.Unflatten(1, (4, 4)), nn.Linear(4, 2, bias=False)),
+                  r"must return scores of shape \(30, 4\), .* got \(30, 4, 2\)"),
     "other inputs": (nn.Linear(9, 1, bias=False), "cannot be called on these data"),
     "no weights": (nn.Flatten(), "nothing to train"),
 }  # fmt: skip
@@ -127,6 +128,14 @@ def test_what_is_missing_is_said(case) -> None:
     with pytest.raises(ValueError, match=message):
         found.require()
     assert found.faults[0] in str(found)
+
+
+def test_several_scores_are_measured_together() -> None:
+    network = nn.Sequential(nn.Linear(16, 4, bias=False), nn.ReLU(), nn.Linear(4, 3, bias=False))
+    network.degree = 2
+    assert ib.check_network(network, ROWS).require().degree == 2
+    network = nn.Sequential(network, nn.Tanh())
+    assert "not homogeneous" in ib.check_network(network, ROWS).faults[0]
 
 
 def test_scores_that_are_all_zero_say_nothing() -> None:

@@ -121,8 +121,10 @@ def flat(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def to_float64(data: GatedData) -> GatedData:
-    """The same data in float64; integer gates keep their type."""
-    gates = data.gates
-    if gates is not None and gates.is_floating_point():
-        gates = gates.double()
-    return GatedData(data.X.double(), data.y.double(), gates)
+    """The same data in float64; integer gates and token ids keep their type."""
+    X, gates = (
+        one.double() if one is not None and one.is_floating_point() else one
+        for one in (data.X, data.gates)
+    )
+    assert X is not None
+    return GatedData(X, data.y.double(), gates)

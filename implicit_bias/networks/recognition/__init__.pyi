@@ -9,6 +9,10 @@ from .homogeneity import Homogeneity as Homogeneity
 from .homogeneity import measure_homogeneity as measure_homogeneity
 from .homogenised import Homogenised as Homogenised
 from .homogenised import homogenise as homogenise
+from .intake import held_out as held_out
+from .intake import take_subject as take_subject
+from .labels import Classes as Classes
+from .labels import find_classes as find_classes
 from .layers import LayeredForm as LayeredForm
 from .layers import find_layers as find_layers
 from .layers import find_relu_layers as find_relu_layers
@@ -28,6 +32,5 @@ from .structure import Form as Form
 from .structure import Structure as Structure
 from .structure import recognise as recognise
 from .subject import Subject as Subject
-from .subject import take_subject as take_subject
 from .units import UnitsForm as UnitsForm
 from .units import find_units as find_units

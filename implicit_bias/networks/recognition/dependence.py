@@ -101,6 +101,8 @@ def measure_inputs(subject: Subject) -> InputDependence:
     subject : Subject
     """
     few = subject.few(SAMPLES)
+    if not few.data.X.is_floating_point():  # token ids, of which there are no multiples
+        return InputDependence.OTHER
     rng = torch.Generator().manual_seed(0)
     size = float(few.data.X.square().mean().sqrt()) or 1.0
     a, b = (
@@ -168,13 +170,13 @@ def _between_kinks(subject: Subject, points: Sequence[Weights], name: str, degre
 def _along(
     subject: Subject, w: Weights, names: Collection[str], seed: int, radius: float
 ) -> NDArray[np.float64]:
-    """Return the Chebyshev coefficients (NODES, n) of the scores on a line through `w`."""
+    """Return the Chebyshev coefficients (NODES, n K) of the scores on a line through `w`."""
     direction = subject.drawn(1000 + seed)
     angles = np.pi * (np.arange(NODES) + 0.5) / NODES
     rows: list[Tensor] = []
     for t in radius * np.cos(angles):
         moved = {name: w[name] + float(t) * direction[name] for name in names}
-        rows.append(subject.scores({**w, **moved}))
+        rows.append(subject.scores({**w, **moved}).flatten())
     values = torch.stack(rows).numpy()
     cosines = np.cos(np.arange(NODES)[:, None] * angles)
     return np.asarray(2 / NODES * cosines @ values)

@@ -149,7 +149,7 @@ def _scaled(
         slopes = subject.slopes(w, {name: e * w[name] for name, e in exponents.items()})
         if math.isnan(degree):
             twice = subject.scores(_times(w, 2.0, exponents))
-            along = float(twice @ scores) / float(scores @ scores)
+            along = float((twice * scores).sum()) / float(scores.square().sum())
             known = 2.0**-_HIGHEST < along < 2.0**_HIGHEST
             degree = _rounded(math.log2(along)) if known else math.inf
         euler_error = _worse(euler_error, misfit(scores, scores + slopes - degree * scores))
@@ -243,10 +243,10 @@ def _exponents(
     """
     rows, wanted = [], []
     for w in points:
-        parts = {name: subject.slopes(w, {name: w[name]}) for name in w}
+        parts = {name: subject.slopes(w, {name: w[name]}).flatten() for name in w}
         plain = sum((parts[name] for name in w if name not in mixed), torch.zeros(()))
         rows.append(torch.stack([parts[name] for name in mixed], dim=1))
-        wanted.append(degree * subject.scores(w) - plain)
+        wanted.append(degree * subject.scores(w).flatten() - plain)
     # Weights that are zero say nothing about their exponent.
     solved = np.linalg.lstsq(torch.cat(rows).numpy(), torch.cat(wanted).numpy(), rcond=None)[0]
     exponents = dict.fromkeys(subject.weights, 1.0)
@@ -262,7 +262,8 @@ def _powers(subject: Subject, points: Sequence[Weights]) -> tuple[int, ...]:
     present: set[int] = set()
     ones = dict.fromkeys(subject.weights, 1.0)
     for w in points:
-        values = torch.stack([subject.scores(_times(w, float(a), ones)) for a in nodes]).numpy()
+        rows = [subject.scores(_times(w, float(a), ones)).flatten() for a in nodes]
+        values = torch.stack(rows).numpy()
         size = float(np.abs(values).max())
         terms = nodes[:, None] ** np.arange(_DEGREES + 1)
         scaled = terms / np.linalg.norm(terms, axis=0)
@@ -281,7 +282,7 @@ def _only(subject: Subject, points: Sequence[Weights], powers: Sequence[int]) ->
     tried = [0.37, 1.1, 11.0]
     ones = dict.fromkeys(subject.weights, 1.0)
     for w in points:
-        rows = [subject.scores(_times(w, a, ones)).numpy() for a in (*fitted, *tried)]
+        rows = [subject.scores(_times(w, a, ones)).flatten().numpy() for a in (*fitted, *tried)]
         basis = fitted[:, None] ** np.array(powers)
         terms = np.linalg.solve(basis, np.stack(rows[: len(powers)]))
         for a, got in zip(tried, rows[len(powers) :], strict=True):

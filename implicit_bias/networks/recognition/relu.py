@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
-from ..adapted import plain, with_gates
+from ..adapted import in_float64, plain
 from ..placed_data import GatedData
-from .subject import SAME, SAMPLES, Subject, Weights, copied
+from .subject import SAME, SAMPLES, Subject, Weights
 from .units import Chain, chains
 
 # Assignments of parameters to layers that are tried, and chains that are looked at for them.
@@ -102,7 +102,7 @@ def _refusal(network: Any, shapes: str) -> str:
 
 def _subjects(network: torch.nn.Module) -> Iterator[Subject]:
     """Yield a copy of a module on random inputs, of every number of them that it takes."""
-    module = with_gates(copied(network)).requires_grad_()
+    module = in_float64(network).requires_grad_()
     matrices = [p for p in module.parameters() if p.ndim == 2]
     sizes = (*(p.shape[1] for p in matrices), *(p.shape[0] for p in matrices))
     for n_inputs in dict.fromkeys(sizes):

@@ -13,6 +13,9 @@ from .layers import LayeredForm, find_layers, find_relu_layers
 from .subject import SAME, SAMPLES, Subject, Weights, misfit
 from .units import UnitsForm, find_units
 
+# Misfit of slopes and difference quotients from which on they are of two functions.
+_OTHER_GRADIENTS = 1e-3
+
 
 class Form(Enum):
     """Forms of scores in the weights, each with what theory says of its limit."""
@@ -29,6 +32,7 @@ class Form(Enum):
     PIECEWISE = "a network whose weights move its gates"
     HOMOGENEOUS = "a network of a form that is not recognised"
     NOT_HOMOGENEOUS = "not homogeneous in its weights"
+    SURROGATE = "a network whose gradients are not those of its scores: a backward is a surrogate"
 
 
 @dataclass(frozen=True)
@@ -98,8 +102,12 @@ def recognise(subject: Subject) -> Structure:
 def _form(
     subject: Subject, homogeneity: Homogeneity, dependence: Dependence
 ) -> tuple[Form, UnitsForm | None, LayeredForm | None]:
+    if subject.few(SAMPLES).gradient_error() > _OTHER_GRADIENTS:
+        return Form.SURROGATE, None, None
     if homogeneity.whole_degree is None:
         return Form.NOT_HOMOGENEOUS, None, None
+    if subject.n_outputs > 1 or not subject.by_sample:
+        return Form.HOMOGENEOUS, None, None
     if dependence.degree is None:
         relu = find_relu_layers(subject) if dependence.piecewise else None
         return _moving(dependence, relu), None, relu

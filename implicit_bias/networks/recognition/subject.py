@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.functional import jvp
-from torch.func import functional_call, grad, vmap
-from torch.overrides import TorchFunctionMode
+from torch.func import functional_call, grad, jacrev, vmap
 
-from ..._support.solve import require_real
-from ..adapted import GateFree, detached_copy, plain, with_gates
-from ..placed_data import GatedData, Inputs, place_data, trained_weights
+from ..adapted import GateFree, detached_copy, plain
+from ..placed_data import GatedData
+from .labels import SIGNS, Classes
 
 Weights = Mapping[str, Tensor]
 """Trained weights by the names of the user's own module."""
@@ -27,6 +25,8 @@ _ENTRIES = 2**25
 _FLOOR = 1e-6
 # Relative difference of scores that counts as rounding.
 SAME = 1e-7
+# Share of a random direction in a difference quotient.
+_STEP = 1e-6
 # Random weights beside those that were given, and samples that are tried.
 _DRAWS, SAMPLES = 3, 64
 
@@ -40,11 +40,26 @@ class Subject:
     network : Module
         A copy in float64 on the CPU that takes ``(X, gates)``; never written to.
     data : GatedData
-        In float64 on the CPU.
+        In float64 on the CPU, token ids as whole numbers. Labels (n,) in {-1, +1}, or of K outputs
+        (n, K) with a one at every sample's class.
+    classes : Classes
+        What the labels stand for.
+    by_sample : bool
+        True where the score of a sample depends on that sample alone. With statistics over batches
+        all scores are those of the full batch.
+    twice : bool
+        True where gradients can be differentiated again; False of backwards of a user's own that
+        torch is told to differentiate but once.
+    part : str
+        Name, or number, of the scores among several outputs of ``forward``; empty of a lone one.
     """
 
     network: torch.nn.Module
     data: GatedData
+    classes: Classes = SIGNS
+    by_sample: bool = True
+    twice: bool = True
+    part: str = ""
 
     @property
     def name(self) -> str:
@@ -61,10 +76,38 @@ class Subject:
         """Number of trained weights."""
         return sum(p.numel() for p in self.weights.values())
 
+    @cached_property
+    def n_outputs(self) -> int:
+        """Number of scores of a sample."""
+        scores = self.scores({})
+        return 1 if scores.ndim == 1 else scores.shape[1]
+
     @property
     def inputs(self) -> Tensor:
         """Inputs (n, D), those with more axes taken row by row."""
-        return self.data.X.flatten(1)
+        return self.data.X.flatten(1).double()
+
+    @property
+    def rows(self) -> Tensor:
+        """Sample and output (R, 2) of every margin: the sample's own score is above that output's.
+
+        Of K outputs n (K - 1) rows, sample by sample; of one output n rows, whose output is 0.
+        """
+        if self.n_outputs == 1:
+            samples = torch.arange(len(self.data.X))
+            return torch.stack([samples, torch.zeros_like(samples)], dim=1)
+        return (self.data.y == 0).nonzero()
+
+    def margins(self, weights: Weights) -> Tensor:
+        """Return the margins (R,) of `rows`: ``y_n f(x_n)``, or ``f_y(x_n) - f_k(x_n)``."""
+        return self.margins_of(self.scores(weights))
+
+    def margins_of(self, scores: Tensor) -> Tensor:
+        """Return the margins (R,) of scores, or of their derivatives, as `scores` returns them."""
+        y = self.data.y
+        if scores.ndim == 1:
+            return y * scores
+        return ((scores * y).sum(1, keepdim=True) - scores)[y == 0]
 
     def on(self, X: Tensor, gates: Tensor | None) -> Subject:
         """Return the same module on other inputs; labels are ones."""
@@ -89,18 +132,6 @@ class Subject:
             still -= {name for name, part in parts.items() if bool(part.any())}
         return tuple(name for name in self.weights if name in still)
 
-    def beside(self, X: Inputs, y: Inputs | None, gates: Inputs | None) -> Subject:
-        """Return the same module on other data, checked as the first were.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If data are malformed, or the module cannot be called on them.
-        """
-        other = replace(self, data=_placed(self.network, X, y, gates))
-        _require_scores(other, "X_val")
-        return other
-
     def few(self, most: int) -> Subject:
         """Return the same module on at most `most` samples, evenly chosen."""
         n = len(self.data.X)
@@ -109,7 +140,7 @@ class Subject:
         return replace(self, data=self.data.take(torch.linspace(0, n - 1, most).long()))
 
     def scores(self, weights: Weights) -> Tensor:
-        """Return the scores (n,) at these weights; those that are not named stay as given."""
+        """Return the scores (n,), or (n, K), at these weights; those not named stay as given."""
         with torch.no_grad():
             return self._called(weights, self.data.X, self.data.gates)
 
@@ -123,7 +154,10 @@ class Subject:
         return float(torch.tensor(errors).max())
 
     def slopes(self, weights: Weights, direction: Weights) -> Tensor:
-        """Return the derivatives (n,) of the scores along a direction of some of the weights."""
+        """Return the derivatives of `scores` along a direction of some of the weights."""
+        if not self.twice:
+            moving = {name: weights[name] for name in direction}
+            return self.along(self.gradients({**weights, **moving}, moving), direction)
 
         def scores(*moving: Tensor) -> Tensor:
             named = {**weights, **dict(zip(direction, moving, strict=True))}
@@ -146,21 +180,71 @@ class Subject:
             )
         return total, dict(zip(leaves, parts, strict=True))
 
+    def gradient_error(self) -> float:
+        """Return the misfit of `slopes` and difference quotients, of the median score.
+
+        It is of the order of rounding, or 1 where the backward of some part is a surrogate, not
+        the derivative of its forward, and where weights are cut off by ``.detach()`` but once.
+        """
+        errors = []
+        for w, direction in ((self.drawn(0), self.drawn(1)), (self.drawn(2), self.drawn(3))):
+            ahead, behind = (
+                self.scores({name: w[name] + h * direction[name] for name in w})
+                for h in (_STEP, -_STEP)
+            )
+            slopes, quotients = self.slopes(w, direction), (ahead - behind) / (2 * _STEP)
+            # Below the rounding of quotients nothing is known.
+            known = torch.maximum(slopes.abs(), quotients.abs()) + 1e-9 * ahead.abs() / _STEP
+            errors.append(float(((slopes - quotients).abs() / known).nan_to_num(0.0).median()))
+        return max(errors)
+
     def jacobian(self, weights: Weights, names: Sequence[str]) -> dict[str, Tensor]:
-        """Return the gradients (n, ...) of the scores in some of the weights, sample by sample."""
+        """Return the gradients (n, ...), or (n, K, ...), of `scores` in some of the weights."""
+        if not (self.by_sample and self.twice):
+            return self.gradients(weights, names)
         fixed = {name: weights[name] for name in weights if name not in names}
+        moving = {name: weights[name] for name in names}
+        at_once = max(1, _ENTRIES // max(1, sum(p.numel() for p in moving.values())))
 
         def score(moving: dict[str, Tensor], x: Tensor, gate: Tensor | None) -> Tensor:
-            """Return the score of one sample."""
+            """Return the score, or scores, of one sample."""
             own = None if gate is None else gate[None]
             return self._called({**fixed, **moving}, x[None], own)[0]
 
-        moving = {name: weights[name] for name in names}
         data = self.data
         axes = (None, 0, None if data.gates is None else 0)
-        at_once = max(1, _ENTRIES // max(1, sum(p.numel() for p in moving.values())))
-        rows = vmap(grad(score), in_dims=axes, chunk_size=at_once)(moving, data.X, data.gates)
+        gradient = grad(score) if self.n_outputs == 1 else jacrev(score)
+        rows = vmap(gradient, in_dims=axes, chunk_size=at_once)(moving, data.X, data.gates)
         return {name: rows[name].detach() for name in names}
+
+    def gradients(self, weights: Weights, names: Iterable[str] | None = None) -> dict[str, Tensor]:
+        """Return the same as `jacobian`, by one backward a score: of any module, and any batch."""
+        with torch.enable_grad():
+            leaves = {
+                name: weights[name].clone().requires_grad_()
+                for name in (weights if names is None else names)
+            }
+            scores = self._called({**weights, **leaves}, self.data.X, self.data.gates)
+            if not scores.requires_grad:  # cut off from all weights
+                return {name: p.new_zeros(*scores.shape, *p.shape) for name, p in leaves.items()}
+            own = list(leaves.values())
+            rows = [
+                torch.autograd.grad(one, own, retain_graph=True, materialize_grads=True)
+                for one in scores.flatten()
+            ]
+        return {
+            name: torch.stack(of_one).view(*scores.shape, *leaves[name].shape)
+            for name, of_one in zip(leaves, zip(*rows, strict=True), strict=True)
+        }
+
+    def along(self, gradients: Mapping[str, Tensor], direction: Weights) -> Tensor:
+        """Return the inner products of gradients of every score with a direction."""
+        total = torch.zeros(())
+        for name, rows in gradients.items():
+            axes = tuple(range(-direction[name].ndim, 0))
+            products = rows * direction[name]
+            total = total + (products.sum(axes) if axes else products)
+        return total
 
     def at(self, weights: Weights) -> torch.nn.Module:
         """Return a copy of the module with these weights."""
@@ -176,31 +260,19 @@ class Subject:
         return drawn(self.weights, seed)
 
     def _called(self, weights: Weights, X: Tensor, gates: Tensor | None) -> Tensor:
-        with _InDouble():
-            scores: Tensor = functional_call(self.network, self.named(weights), (X, gates))
+        # Statistics that a part in training mode keeps are its own at every call.
+        kept = {name: value.clone() for name, value in self._kept.items()}
+        scores: Tensor = functional_call(self.network, {**self.named(weights), **kept}, (X, gates))
         return scores
+
+    @cached_property
+    def _kept(self) -> dict[str, Tensor]:
+        """Buffers that calls may change."""
+        return dict(self.network.named_buffers()) if _trains(self.network) else {}
 
     def named(self, weights: Weights) -> dict[str, Tensor]:
         """Return weights by the names that they have in `network`."""
         return {_prefix(self.network) + name: value for name, value in weights.items()}
-
-
-class _InDouble(TorchFunctionMode):
-    """Lets a `forward` that casts to a shorter type, as ``x.float()`` does, stay in float64."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        def longer(value: Any) -> Any:
-            shorter = isinstance(value, torch.dtype) and value.is_floating_point
-            return torch.float64 if shorter else value
-
-        named = {name: longer(value) for name, value in (kwargs or {}).items()}
-        func = Tensor.double if func in _CASTS else func
-        return func(*map(longer, args), **named)
-
-
-_CASTS = (Tensor.float, Tensor.half, Tensor.bfloat16)
 
 
 def own_weights(network: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
@@ -243,106 +315,6 @@ def misfit(expected: Tensor, got: Tensor) -> float:
     return float(found)
 
 
-def take_subject(
-    network: torch.nn.Module, X: Inputs, y: Inputs, gates: Inputs | None = None
-) -> Subject:
-    """Check a module and its data and copy both into float64 on the CPU.
-
-    Parameters
-    ----------
-    network : Module
-        Takes ``forward(X, gates)`` or ``forward(X)``, one score a sample; compiled ones too.
-    X : (n, D) or (n, ...) array
-    y : (n,) array
-        Labels in {-1, +1}.
-    gates : (n, ...) array, optional
-
-    Raises
-    ------
-    TypeError
-        If it is no module, or an array is not of real numbers.
-    ValueError
-        If the module has no weights to train or some that are not finite, cannot be called on
-        these data, has not one score a sample, or scores that are random or depend on the other
-        samples; or if data are malformed.
-    """
-    if not isinstance(network, torch.nn.Module):
-        raise TypeError(f"`network` must be a torch.nn.Module, got {type(network).__name__}")
-    trained_weights(network)
-    for name, p in network.named_parameters():
-        if p.is_meta:
-            raise ValueError(f"`network` has no values in {name!r}, which is on the device meta")
-        if not bool(torch.isfinite(p).all()):
-            raise ValueError(
-                f"`network` has NaN or infinite entries in {name!r}: its training has diverged, "
-                "take an earlier checkpoint"
-            )
-    require_real("X", X)
-    require_real("y", y)
-    module = with_gates(copied(network))
-    subject = Subject(module, _placed(module, X, y, gates))
-    _require_scores(subject)
-    return subject
-
-
-def _placed(
-    network: torch.nn.Module, X: Inputs, y: Inputs | None, gates: Inputs | None
-) -> GatedData:
-    """Place data, with a message about gates that the network does not take."""
-    try:
-        return place_data(network, X, y, gates)
-    except ValueError as error:
-        if "`contexts`" not in str(error):
-            raise
-        # The name that networks with contexts have for them.
-        raise ValueError(f"`gates` do not fit `network`: {error}") from error
-
-
-def copied(network: torch.nn.Module) -> torch.nn.Module:
-    """Return a copy of a module, uncompiled, in float64 on the CPU."""
-    return _uncompiled(detached_copy(network)).cpu().double()
-
-
-def _uncompiled(network: torch.nn.Module) -> torch.nn.Module:
-    """Return the module inside what `torch.compile` returned, its own parts included."""
-    while isinstance(getattr(network, "_orig_mod", None), torch.nn.Module):
-        network = network._orig_mod  # type: ignore[assignment]
-    for name, child in network.named_children():
-        setattr(network, name, _uncompiled(child))
-    return network
-
-
-def _require_scores(subject: Subject, name: str = "X") -> None:
-    X, shape = subject.data.X, tuple(subject.data.X.shape)
-    try:
-        scores = subject.scores({})
-    except Exception as error:  # whatever a module of the user's own raises
-        said = str(error).strip().partition("\n")[0]
-        raise ValueError(
-            f"`network` ({subject.name}) cannot be called on `{name}` of shape {shape} "
-            f"({type(error).__name__}: {said}): give the inputs, and the gates, that it was "
-            "trained on"
-        ) from error
-    if tuple(scores.shape) != (len(X),):
-        raise ValueError(
-            f"`network` ({subject.name}) must give one score a sample, ({len(X)},), got "
-            f"{tuple(scores.shape)}: of two outputs take the difference, of several one class "
-            "against the rest"
-        )
-    if not bool(torch.isfinite(scores).all()):
-        raise ValueError(
-            f"`network` ({subject.name}) gives NaN or infinite scores to "
-            f"{int((~torch.isfinite(scores)).sum())} of {len(X)} samples, though its weights are "
-            f"finite: look at the scale of `{name}`"
-        )
-    if misfit(scores, subject.scores({})) > 1e-6:
-        raise ValueError(
-            f"two calls of `network` ({subject.name}) give different scores: call `.eval()` on it, "
-            "or take out what is random (dropout) or remembers"
-        )
-    first = subject.data.take(torch.arange((len(X) + 1) // 2))
-    if misfit(scores[: len(first.X)], replace(subject, data=first).scores({})) > 1e-6:
-        raise ValueError(
-            f"the score that `network` ({subject.name}) gives a sample depends on the other "
-            "samples: call `.eval()` on it, or take out normalisation over batches"
-        )
+def _trains(network: torch.nn.Module) -> bool:
+    """Return whether a part of a module is in training mode."""
+    return any(part.training for part in plain(network).modules())

@@ -12,10 +12,13 @@ import torch
 
 from ..._support import __version__
 from ..._support.doors import door
+from ..._support.kinds import anything
 from ..._support.words import MarginLoss, check_word
 from ...data.dataset import digest
+from ...networks.recognition.intake import held_out as place_held_out
+from ...networks.recognition.intake import take_subject
 from ...networks.recognition.structure import Structure, recognise
-from ...networks.recognition.subject import Subject, take_subject
+from ...networks.recognition.subject import Subject
 from ...training.trajectory import Trajectory
 from ..prospects import farther_in_words
 from ..reports.finding import Finding
@@ -35,14 +38,14 @@ if TYPE_CHECKING:
 CLOSE = 1e-2
 
 
-@door()
+@door(y=anything, y_val=anything)
 def diagnose(
     network: torch.nn.Module,
     X: Inputs,
-    y: Inputs,
+    y: Any,
     *,
     X_val: Inputs | None = None,
-    y_val: Inputs | None = None,
+    y_val: Any = None,
     gates: Any = None,
     gates_val: Inputs | None = None,
     loss: MarginLoss = "logistic",
@@ -58,12 +61,13 @@ def diagnose(
     Parameters
     ----------
     network : Module
-        Takes ``forward(X)`` or ``forward(X, gates)`` and gives one score a sample; in evaluation
-        mode where that matters. It is not changed.
+        Takes ``forward(X)`` or ``forward(X, gates)`` and gives one score a sample, alone or with
+        others in a tuple, mapping or dataclass. Statistics over batches are those of `X` in
+        training mode, and those that it kept in evaluation mode. It is not changed.
     X : (n, D) or (n, ...) array
-        The inputs that it was trained on, as it takes them.
-    y : (n,) array
-        Their labels, in {-1, +1}.
+        The inputs that it was trained on, as it takes them; token ids as whole numbers.
+    y : (n,) or (n, 1) array
+        Their labels, of two classes: numbers, booleans or strings, the lesser for negative scores.
     X_val, y_val : arrays, optional
         Held-out data, both or neither.
     gates : (n, ...) array or fitted gating, optional
@@ -88,10 +92,10 @@ def diagnose(
     Raises
     ------
     TypeError
-        If `network` is no module, or an array is not of real numbers.
+        If `network` is no module, or an array is of another kind.
     ValueError
-        If the module cannot be called on the data, has not one finite score a sample that depends
-        on that sample alone, or weights that are not finite; if data are malformed.
+        If the module cannot be called on the data, has not one finite score a sample, random ones,
+        or weights that are not finite; if data are malformed.
 
     References
     ----------
@@ -119,7 +123,13 @@ def diagnose(
     if (X_val is None) != (y_val is None):
         given, lacking = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
         raise ValueError(f"`{given}` was given without `{lacking}`: give both, or neither")
-    structure = recognise(take_subject(network, X, y, _gates_of(gates, X)))
+    subject = take_subject(network, X, y, _gates_of(gates, X))
+    if subject.n_outputs > 1:
+        raise ValueError(
+            f"`network` ({subject.name}) gives {subject.n_outputs} scores a sample: of two outputs "
+            "take the difference, of several one class against the rest; `kkt_distance` takes all"
+        )
+    structure = recognise(subject)
     held_out = None
     if X_val is not None:
         if gates_val is None and gates is not None and not hasattr(gates, "transform"):
@@ -128,7 +138,7 @@ def diagnose(
                 "as `gates`"
             )
         own = _gates_of(gates, X_val) if gates_val is None else gates_val
-        held_out = structure.subject.beside(X_val, y_val, own)
+        held_out = place_held_out(structure.subject, X_val, y_val, own)
     heading = _heading(structure, held_out, loss)
     findings = tuple(_find(structure, held_out, loss, trajectory, max_weights))
     shown = Finding.said("own", objects={"network": network})

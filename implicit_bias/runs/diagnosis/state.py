@@ -141,8 +141,16 @@ class MeasuredNetwork:
 
 
 def recognised_network(structure: Structure) -> RecognisedNetwork | None:
-    """Return the module with its degree, and its units if there are; None without a degree."""
-    if structure.homogeneity.whole_degree is None:
+    """Return the module with its degree, and its units if there are; None without a degree.
+
+    None as well where gradients of single samples cannot be had, or are not those of the scores.
+    """
+    subject, degree = structure.subject, structure.homogeneity.whole_degree
+    if (
+        degree is None
+        or structure.form is Form.SURROGATE
+        or not (subject.by_sample and subject.twice)
+    ):
         return None
     if structure.units is not None:
         return UnitsNetwork(structure.subject, structure)

@@ -134,6 +134,13 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
             "none here: they are of homogeneous networks",
             (),
         ),
+        Form.SURROGATE: Theory(
+            "none",
+            "no theorem here: they are of descent along the gradients of the scores",
+            "none",
+            "none here: they are of descent along gradients",
+            (),
+        ),
     }
 )
 

@@ -1,0 +1,400 @@
+"""Modules and labels as they stand in other people's code are taken, or refused with a way out."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.preprocessing import LabelBinarizer
+from torch import Tensor, nn
+
+import implicit_bias as ib
+from implicit_bias.networks.recognition import Form, held_out, recognise, take_subject
+from tests.own_modules import drawn, linear, perceptron
+
+N, D = 12, 5
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, D))
+Y = np.where(np.arange(N) % 2, 1.0, -1.0)
+CLASSES = np.arange(N) % 3
+TOKENS = RNG.integers(0, 7, size=(N, 4))
+
+
+def plain_scores(network: nn.Module, inputs=X) -> Tensor:
+    with torch.no_grad():
+        return network(torch.tensor(inputs))
+
+
+# What modules keep and return
+
+
+class Remembering(nn.Module):
+    """Keeps activations, deep inside an object of its own too, a lock, and signs as a tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.signs = linear(D, 4).float(), torch.tensor([1.0, -1.0, 1.0, -1.0])
+        self.store, self.lock = threading.local(), threading.Lock()
+        self.kept: list[dict[str, Tensor]] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.hidden = torch.relu(self.inner(x))
+        self.kept.append({"hidden": self.hidden})
+        return self.hidden @ self.signs
+
+
+def test_a_module_is_taken_with_what_it_keeps_and_left_as_it_was() -> None:
+    network = Remembering()
+    scores = network(torch.tensor(X, dtype=torch.float32)).detach()
+    subject = take_subject(network, X, Y)
+    torch.testing.assert_close(subject.scores({}).float(), scores)
+    assert network.signs.dtype == torch.float32 and len(network.kept) == 1
+    assert network.hidden.requires_grad
+    expected = torch.relu(torch.tensor(X) @ network.inner.weight.detach().double().T)
+    expected = expected @ network.signs.double()
+    torch.testing.assert_close(subject.scores({}), expected)
+
+
+class Placing(nn.Module):
+    """Moves and casts inside `forward`, and makes its own tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.device = linear(D, 1), torch.device("cuda")
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.to(self.device).to("cuda").cuda().half() + torch.zeros(D, device=self.device)
+        return self.inner(x.to(torch.float32)) * torch.tensor(1 / 3)
+
+
+def test_devices_and_types_inside_forward_are_those_of_the_measurement() -> None:
+    network = Placing()
+    scores = take_subject(network, X, Y).scores({})
+    torch.testing.assert_close(scores, network.inner(torch.tensor(X)).detach()[:, 0] / 3)
+    assert torch.get_default_dtype() == torch.float32
+
+
+@dataclass
+class Output:
+    features: Tensor
+    logits: Tensor
+
+
+class Pair(NamedTuple):
+    features: Tensor
+    scores: Tensor
+
+
+class Several(nn.Module):
+    """Scores among other outputs."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.body, self.head = kind, linear(D, 3, seed=1), linear(3, 1, seed=2)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> object:
+        features = self.body(x)
+        scores = self.head(features)
+        return {
+            "tuple": (scores, features),
+            "loss first": (scores.mean(), scores, features),
+            "mapping": {"features": features, "logits": scores},
+            "dataclass": Output(features, scores),
+            "named tuple": Pair(features, scores),
+        }[self.kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [("tuple", "0"), ("loss first", "1"), ("mapping", "logits"), ("dataclass", "logits"),
+     ("named tuple", "scores")],
+)  # fmt: skip
+def test_scores_are_found_among_several_outputs_and_it_is_said_which(kind, part) -> None:
+    network = Several(kind)
+    subject = take_subject(network, X, Y)
+    assert subject.part == part
+    expected = network.head(network.body(torch.tensor(X))).detach()[:, 0]
+    torch.testing.assert_close(subject.scores({}), expected)
+
+
+class Pooled(nn.Module):
+    """A second parameter of `forward` that is an option, not gates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = linear(D, 3)
+
+    def forward(self, x: Tensor, pool: str = "mean") -> Tensor:
+        return getattr(self.inner(x), pool)(1)
+
+
+def test_an_option_of_forward_is_not_taken_for_gates() -> None:
+    subject = take_subject(Pooled(), X, Y)
+    torch.testing.assert_close(subject.scores({}), plain_scores(Pooled()))
+    with pytest.raises(ValueError, match="`gates` were given, but Pooled takes inputs alone"):
+        take_subject(Pooled(), X, Y, np.ones((N, 2)))
+
+
+def test_parallel_and_compiled_modules_are_what_they_were_made_of() -> None:
+    network = perceptron(D, 3)
+    expected = plain_scores(network)[:, 0]
+    for made in (nn.DataParallel(network), torch.compile(network)):
+        torch.testing.assert_close(take_subject(made, X, Y).scores({}), expected)
+    assert list(take_subject(nn.DataParallel(network), X, Y).weights) == ["0.weight", "2.weight"]
+
+
+class Tied(nn.Module):
+    """Reads its scores out by the table that it looked tokens up in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.out = nn.Embedding(7, 3).double(), nn.Linear(3, 7, bias=False)
+        self.out.weight = self.table.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.out(self.table(tokens).mean(1))
+
+
+class OwnTable(nn.Module):
+    """Looks tokens up by an index, without a layer that says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = drawn(7, seed=3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.table[tokens].sum(1)
+
+
+def test_token_ids_stay_whole_and_a_shared_table_counts_once() -> None:
+    network = Tied()
+    subject = take_subject(network, TOKENS, TOKENS[:, 0])
+    assert list(subject.weights) == ["table.weight"] and subject.n_weights == 21
+    structure = recognise(subject)
+    assert structure.homogeneity.degree == 2
+    table = network.table.weight.detach().double()
+    torch.testing.assert_close(subject.scores({}), table[TOKENS].mean(1) @ table.T)
+    own = take_subject(OwnTable(), TOKENS, Y)
+    torch.testing.assert_close(own.scores({}), OwnTable().table.detach()[TOKENS].sum(1))
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (Y, (-1, 1)),
+        (Y > 0, (0, 1)),
+        ((Y > 0).astype(int)[:, None], (0, 1)),
+        (np.where(Y > 0, "yes", "no"), ("no", "yes")),
+        (pd.Series(np.where(Y > 0, "dog", "cat")), ("cat", "dog")),
+        (pd.Categorical(np.where(Y > 0, "dog", "cat")), ("cat", "dog")),
+        (torch.tensor(Y)[:, None].bfloat16(), (-1, 1)),
+        (np.where(Y > 0, 7.0, 3.0), (3, 7)),
+    ],
+)
+def test_two_labels_of_any_kind_are_signs_in_the_order_of_scikit_learn(labels, names) -> None:
+    subject = take_subject(perceptron(D, 3), X, labels)
+    flat = np.asarray(labels.float() if isinstance(labels, Tensor) else labels).reshape(-1)
+    expected = LabelBinarizer(neg_label=-1).fit_transform(flat)[:, 0]
+    assert np.array_equal(subject.data.y.numpy(), expected)
+    assert subject.classes.names == names
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (CLASSES, (0, 1, 2)),
+        (CLASSES[:, None].astype(float), (0, 1, 2)),
+        (np.array(["ant", "bee", "cow"])[CLASSES], ("ant", "bee", "cow")),
+        (CLASSES * 10 + 5, (5, 15, 25)),
+        (np.eye(3)[CLASSES], (0, 1, 2)),
+        (torch.eye(3, dtype=torch.bool)[CLASSES], (0, 1, 2)),
+        (np.where(CLASSES == 2, 1, CLASSES), (0, 1, 2)),
+    ],
+)
+def test_labels_of_several_classes_are_columns_of_the_outputs(labels, names) -> None:
+    network = linear(D, 3)
+    subject = take_subject(network, X, labels)
+    array = np.asarray(labels)
+    column = array.argmax(1) if array.shape[1:] == (3,) else np.searchsorted(names, array.ravel())
+    assert subject.classes.names == names and subject.n_outputs == 3
+    assert np.array_equal(subject.data.y.numpy(), np.eye(3)[column])
+
+
+def test_margins_are_those_of_the_own_score_over_every_other() -> None:
+    network = linear(D, 3)
+    subject, scores = take_subject(network, X, CLASSES), plain_scores(network)
+    expected = [
+        (n, k, float(scores[n, CLASSES[n]] - scores[n, k]))
+        for n in range(N) for k in range(3) if k != CLASSES[n]
+    ]  # fmt: skip
+    rows = torch.cat([subject.rows.double(), subject.margins(subject.weights)[:, None]], dim=1)
+    torch.testing.assert_close(rows, torch.tensor(expected, dtype=torch.float64))
+    binary = take_subject(perceptron(D, 3), X, Y)
+    signs = torch.tensor(Y) * plain_scores(perceptron(D, 3))[:, 0]
+    torch.testing.assert_close(binary.margins(binary.weights), signs)
+
+
+def test_two_outputs_have_the_margins_of_their_difference() -> None:
+    network = linear(D, 2)
+    subject = take_subject(network, X, np.where(Y > 0, "yes", "no"))
+    scores = plain_scores(network)
+    expected = torch.tensor(Y) * (scores[:, 1] - scores[:, 0])
+    torch.testing.assert_close(subject.margins(subject.weights), expected)
+
+
+def test_gradients_of_k_outputs_are_the_jacobian() -> None:
+    network = perceptron(D, 4)[:2].append(linear(4, 3, seed=5))
+    subject = take_subject(network, X, CLASSES)
+    w, direction = subject.weights, subject.drawn(0)
+    rows, scores = subject.jacobian(w, tuple(w)), subject.gradients(w)
+    expected = torch.autograd.functional.jacobian(
+        lambda first, last: torch.relu(torch.tensor(X) @ first.T) @ last.T, tuple(w.values())
+    )
+    for name, one in zip(w, expected, strict=True):
+        torch.testing.assert_close(rows[name], one)
+        torch.testing.assert_close(scores[name], one)
+    torch.testing.assert_close(subject.slopes(w, direction), subject.along(rows, direction))
+
+
+def test_kkt_distance_takes_the_labels_of_any_kind_as_rows_of_ones() -> None:
+    corners = np.eye(3)
+    network = linear(3, 3)
+    network.degree = 1
+    with torch.no_grad():
+        network.weight.copy_(torch.eye(3) - 1 / 3)
+    rows = ib.kkt_distance(network, corners, corners, None)
+    words = ib.kkt_distance(network, corners, ["a", "b", "c"], None)
+    assert rows.residual < 1e-12  # multiclass SVM of the corners: centred corners
+    assert words.residual == rows.residual
+    assert np.array_equal(words.multipliers, rows.multipliers)
+
+
+# Batches, noise, surrogates
+
+
+def normalised() -> nn.Sequential:
+    return nn.Sequential(linear(D, 4), nn.BatchNorm1d(4).double(), nn.ReLU(), linear(4, 1, seed=3))
+
+
+def test_statistics_over_batches_are_those_of_all_samples_and_held_out_ones_are_kept() -> None:
+    network = normalised()
+    for _ in range(200):
+        network(torch.tensor(X))  # the running statistics converge to those of X
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    subject = take_subject(network, X, Y)
+    assert not subject.by_sample
+    for _ in range(2):
+        hidden = torch.tensor(X) @ network[0].weight.detach().T
+        centred = (hidden - hidden.mean(0)) / (hidden.var(0, correction=0) + 1e-5).sqrt()
+        expected = torch.relu(centred) @ network[3].weight.detach()[0]
+        torch.testing.assert_close(subject.scores({}), expected)
+    rows = subject.jacobian(subject.weights, ("0.weight",))["0.weight"]
+    slopes = subject.slopes(subject.weights, {"0.weight": subject.weights["0.weight"]})
+    assert rows.abs().max() > 1e-3
+    assert slopes.abs().max() < 1e-3 * rows.abs().max()  # degree 0 below a norm, but for its eps
+    other = held_out(subject, X[:3], Y[:3], None)
+    torch.testing.assert_close(other.scores({}), plain_scores(network.eval(), X[:3])[:, 0])
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+class Straight(nn.Module):
+    """Weights that are signs forward, and themselves backward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = drawn(D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ (self.w + (self.w.sign() - self.w).detach())
+
+
+class OnceReLU(torch.autograd.Function):
+    """A ReLU whose backward torch is told to differentiate but once."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(min=0)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        return gradient * (ctx.saved_tensors[0] > 0)
+
+
+class Once(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.outer = linear(D, 4), linear(4, 1, seed=2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer(OnceReLU.apply(self.inner(x)))
+
+
+def test_a_surrogate_backward_is_named_and_an_own_one_that_is_right_is_not() -> None:
+    assert recognise(take_subject(Straight(), X, Y)).form is Form.SURROGATE
+    assert "surrogate" in str(ib.diagnose(Straight(), X, Y))
+    subject = take_subject(Once(), X, Y)
+    assert not subject.twice and subject.gradient_error() < 1e-6
+    assert recognise(subject).homogeneity.degree == 2
+    assert recognise(take_subject(perceptron(D, 4, act=nn.GELU), X, Y)).form is not Form.SURROGATE
+
+
+class Sequence(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(7, 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.table(tokens)
+
+
+class Words(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = linear(D, 1)
+
+    def forward(self, x: Tensor) -> dict[str, object]:
+        return {"text": "no scores", "loss": self.inner(x).mean()}
+
+
+def dropping() -> nn.Sequential:
+    return nn.Sequential(linear(D, 4), nn.BatchNorm1d(4).double(), nn.Dropout(), linear(4, 1))
+
+
+@pytest.mark.parametrize(
+    ("network", "data", "message"),
+    [
+        (dropping(), {}, r"different scores: call `.eval\(\)` on it, or, to keep .* alone, '2'"),
+        (Sequence(), {"X": TOKENS}, r"got \(12, 4, 3\): of several positions"),
+        (Words(), {}, r"returned dict\(text, loss\), in which no part is a tensor with 12 rows"),
+        (nn.LazyLinear(1), {}, "has lazy layers without weights: call it once"),
+        (nn.Linear(D, 1, dtype=torch.complex128), {}, "has complex weights in 'weight'"),
+        (linear(D, 1), {"y": CLASSES}, "`y` has 3 classes, 0, 1, 2, and `network` gives one score"),
+        (linear(D, 3), {"y": Y}, "`y` has 2 classes, -1, 1, and `network` gives 3 scores"),
+        (linear(D, 1), {"y": np.full(N, 3)}, "`y` has one class only, 3"),
+        (linear(D, 1), {"y": Y / 2}, "`y` must hold classes, whole numbers or strings, got -0.5"),
+        (linear(D, 3), {"y": np.full((N, 3), 1 / 3)}, "`y` must have zeros and a single one"),
+        (linear(D, 1), {"y": Y[:-1]}, r"`y` must have shape \(12,\), one label a row of X"),
+        (linear(D, 1), {"y": np.eye(2)[CLASSES % 2]}, r"`y` must have shape \(12,\)"),
+    ],
+)
+def test_what_cannot_be_taken_says_what_and_the_way_out(network, data, message) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        take_subject(network, **({"X": X, "y": Y} | data))
+
+
+def test_held_out_labels_are_those_of_the_training_samples() -> None:
+    subject = take_subject(linear(D, 1), X, np.where(Y > 0, "yes", "no"))
+    assert held_out(subject, X, np.full(N, "yes"), None).data.y.tolist() == [1.0] * N
+    with pytest.raises(ValueError, match=r"`y_val` has labels that are not among .*: 'maybe'"):
+        held_out(subject, X, np.full(N, "maybe"), None)
