@@ -271,15 +271,31 @@ def kkt_distance(
 
 def _placed(network: torch.nn.Module, X: Inputs, y: Any, gates: Inputs | None) -> GatedData:
     """Place data with labels of any kind, in float64."""
-    data = to_float64(place_data(network, X, None, gates))
+    if _are_signs(y):
+        data = to_float64(place_data(network, X, y, gates))
+        if _scores(network, data).ndim == 1:  # as of all runs, which load no more
+            return data
     from ..networks.recognition.labels import find_classes
 
+    data = to_float64(place_data(network, X, None, gates))
+    n, *outputs = _scores(network, data).shape
+    targets = find_classes(y, n, *outputs or [1]).targets("y", y, n)
+    return data._replace(y=targets.to(data.X.device))
+
+
+def _are_signs(y: Any) -> bool:
+    """Return whether labels are numbers -1 and +1 in an array."""
+    if not isinstance(y, np.ndarray | Tensor) or y.ndim != 1:
+        return False
+    numbers = y.is_floating_point() if isinstance(y, Tensor) else y.dtype.kind in "if"
+    return numbers and bool((abs(y) == 1).all())
+
+
+def _scores(network: torch.nn.Module, data: GatedData) -> Tensor:
     with torch.no_grad():
         scores: Tensor = network(data.X, data.gates)
-    n = len(data.X)
-    check_scores(scores, (n, *scores.shape[1:2]), network)
-    classes = find_classes(y, n, 1 if scores.ndim == 1 else scores.shape[1])
-    return data._replace(y=classes.targets("y", y, n).to(data.X.device))
+    check_scores(scores, (len(data.X), *scores.shape[1:2]), network)
+    return scores
 
 
 def _margins_as_scores(
@@ -288,7 +304,6 @@ def _margins_as_scores(
     """Return a network and data of which every margin of K classes is a sample's."""
     if not are_classes(data.y):
         return network, data
-    check_scores(network(data.X, data.gates), tuple(data.y.shape), network)
     samples, others = (data.y == 0).nonzero(as_tuple=True)
     pairs = torch.stack([data.y.argmax(1)[samples], others], dim=1)
     each = data.take(samples)

@@ -81,10 +81,10 @@ class _Casting(TorchFunctionMode):
     def __enter__(self) -> Any:
         self.given = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
-        return super().__enter__()
+        return super().__enter__()  # type: ignore[no-untyped-call]
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         torch.set_default_dtype(self.given)
 
     def __torch_function__(

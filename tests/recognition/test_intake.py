@@ -269,7 +269,7 @@ def test_kkt_distance_takes_the_labels_of_any_kind_as_rows_of_ones() -> None:
     network = linear(3, 3)
     network.degree = 1
     with torch.no_grad():
-        network.weight.copy_(torch.eye(3) - 1 / 3)
+        network.weight.copy_(torch.eye(3, dtype=torch.float64) - 1 / 3)
     rows = ib.kkt_distance(network, corners, corners, None)
     words = ib.kkt_distance(network, corners, ["a", "b", "c"], None)
     assert rows.residual < 1e-12  # multiclass SVM of the corners: centred corners

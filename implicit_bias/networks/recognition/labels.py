@@ -130,7 +130,7 @@ def _read(name: str, given: Any, n: int, n_outputs: int) -> NDArray[Any]:
                 f"`{name}` must have zeros and a single one in every row, at the sample's class: "
                 "soft labels have no margins"
             )
-        return np.argmax(array, axis=1)
+        return np.asarray(np.argmax(array, axis=1))
     if array.dtype.kind == "f":
         odd = array[~(array == np.round(array)) | np.isinf(array)]
         if odd.size:
@@ -151,7 +151,8 @@ def _array(name: str, given: Any) -> NDArray[Any]:
     )
     if strings:
         return array.astype(str)
-    return intake.to_numpy(intake.real_array(name, given, "labels of classes"))
+    numbers = intake.real_array(name, given, "labels of classes")
+    return np.asarray(numbers.cpu() if isinstance(numbers, Tensor) else numbers)
 
 
 def _listed(names: Sequence[Any]) -> str:

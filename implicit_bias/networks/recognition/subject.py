@@ -156,8 +156,7 @@ class Subject:
     def slopes(self, weights: Weights, direction: Weights) -> Tensor:
         """Return the derivatives of `scores` along a direction of some of the weights."""
         if not self.twice:
-            moving = {name: weights[name] for name in direction}
-            return self.along(self.gradients({**weights, **moving}, moving), direction)
+            return self.along(self.gradients(weights, direction), direction)
 
         def scores(*moving: Tensor) -> Tensor:
             named = {**weights, **dict(zip(direction, moving, strict=True))}
