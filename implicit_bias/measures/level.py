@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,11 +29,10 @@ from .._support.kinds import anything
 from .._support.shown import ReadOnly
 from .._support.solve import Norm, NormName, nonnegative_fit
 from .._support.words import WeightNorm
-from ..networks.adapted import with_gates
-from ..networks.placed_data import Inputs, place_data
-from ..networks.recognition.subject import Subject, copied
+from ..networks.placed_data import Inputs
+from ..networks.recognition.intake import take_subject
+from ..networks.recognition.subject import Subject
 from ..quantities.measured import Measured, part, quantity
-from .fit.gradients import to_float64
 from .fit.margin_rows import ENTRIES, Gates, MarginRows
 from .kkt_ratio import LayerNorms, Ratio, steepest_bracket
 
@@ -108,11 +108,11 @@ class KKTLevel(ReadOnly, Measured):
     gradient: Mapping[str, Array] = part("``sum_r lam_r g_r``, by the names of the weights.")
 
 
-@door(norm=anything)
+@door(y=anything, norm=anything)
 def kkt_level(
     network: torch.nn.Module,
     X: Inputs,
-    y: Inputs,
+    y: Any,
     gates: Inputs | None = None,
     *,
     norm: Mapping[str, Norm] | Mapping[str, NormName] | Mapping[str, WeightNorm] | None = None,
@@ -130,8 +130,9 @@ def kkt_level(
         Computed with in float64.
     X : (n, D) or (n, ...) array
         Inputs as the network takes them.
-    y : (n,) or (n, K) array
-        Labels in {-1, +1}, or ``np.eye(K)[labels]`` for a network of K outputs.
+    y : (n,), (n, 1) or (n, K) array
+        Labels: numbers, booleans or strings, of two classes or of as many as there are scores, for
+        which they stand in ascending order; or rows with a single one.
     gates : (n, ...) array, optional
         Gate values or integer contexts of each sample, for a network that takes them.
     norm : mapping of str to Norm or str, optional
@@ -183,9 +184,7 @@ def kkt_level(
     >>> 0 < found.ratio_bound <= found.ratio <= 1, found.multipliers.shape
     (True, (1, 3))
     """
-    module = with_gates(copied(network))
-    data = to_float64(place_data(module, X, y, gates))
-    return level_of(Subject(module, data), norm=norm)
+    return level_of(take_subject(network, X, y, gates), norm=norm)
 
 
 def level_of(subject: Subject, *, norm: Mapping[str, object] | None = None) -> KKTLevel:
