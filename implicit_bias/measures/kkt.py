@@ -287,8 +287,8 @@ def _are_signs(y: Any) -> bool:
     """Return whether labels are numbers -1 and +1 in an array."""
     if not isinstance(y, np.ndarray | Tensor) or y.ndim != 1:
         return False
-    numbers = y.is_floating_point() if isinstance(y, Tensor) else y.dtype.kind in "if"
-    return numbers and bool((abs(y) == 1).all())
+    array = y.detach().double().cpu().numpy() if isinstance(y, Tensor) else y
+    return array.dtype.kind in "if" and bool(np.all(np.abs(array) == 1))
 
 
 def _scores(network: torch.nn.Module, data: GatedData) -> Tensor:

@@ -267,7 +267,7 @@ def test_margins_far_beyond_what_a_loss_resolves_are_no_matter() -> None:
     "change, said",
     [
         ({"y": [1, 1]}, "smallest margin"),
-        ({"y": [1, 2]}, "`y`"),
+        ({"y": [2, 2]}, "`y`"),
         ({"X": [[0.0, math.nan], [1.0, 1.0]]}, "`X`"),
         ({"norm": {"0.weight": "l2"}}, "`norm`"),
         ({"norm": "l2"}, "`norm`"),
