@@ -7,6 +7,7 @@ from pkgutil import resolve_name
 import numpy as np
 import pytest
 import torch
+from scipy.integrate import solve_ivp
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
@@ -16,6 +17,7 @@ from implicit_bias.networks.recognition import (
     exact_rates,
     find_rates,
     homogenise,
+    vanishing_tensors,
 )
 from tests.own_modules import linear, perceptron
 
@@ -311,3 +313,86 @@ def test_what_saturates_is_an_open_regime() -> None:
         network.load_state_dict(separating(0.0).state_dict())
     found = find_rates(subject_of(network, FAR, np.sign(FAR[:, 0]))).regime
     assert found.name is RegimeName.OPEN and found.subject is None
+
+
+def flowed(layers: int, until: float) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient flow of the score of one sample x = 1 from weights 1 and biases 0, by SciPy.
+
+    f = a2 relu(a1 + b1) + b2, or one layer more; weights (a1, b1, a2, b2, ...) at f = until and at
+    ten times that.
+    """
+
+    def score(w):
+        inner = w[0] + w[1]
+        for a, b in w[2:].reshape(-1, 2):
+            inner = a * inner + b
+        return inner
+
+    def slope(_, w):
+        inner, parts = [w[0] + w[1]], np.empty_like(w)
+        for a, b in w[2:].reshape(-1, 2):
+            inner.append(a * inner[-1] + b)
+        back = 1.0
+        for k in range(layers - 1, 0, -1):
+            parts[2 * k], parts[2 * k + 1] = back * inner[k - 1], back
+            back *= w[2 * k]
+        parts[:2] = back
+        return parts / score(w)  # at a pace of its own: log f grows
+
+    def reached(value):
+        event = lambda _, w: np.log(score(w) / value)  # noqa: E731
+        event.terminal = True
+        start = np.tile([1.0, 0.0], layers)
+        return solve_ivp(slope, (0, 1e9), start, events=event, rtol=1e-10, atol=1e-12).y[:, -1]
+
+    return reached(until), reached(10 * until)
+
+
+def one_sample(weights: np.ndarray) -> Subject:
+    layers = len(weights) // 2
+    network = perceptron(*[1] * layers, bias=True)
+    with torch.no_grad():
+        for p, value in zip(network.parameters(), weights, strict=True):
+            p.fill_(value)
+    return subject_of(network, np.ones((1, 1)), np.ones(1))
+
+
+def test_a_vanishing_bias_of_two_layers_grows_by_the_logarithm() -> None:
+    now, later = flowed(2, 1e4)
+    subject = one_sample(now)
+    rates = find_rates(subject)
+    (found,) = vanishing_tensors(subject, rates, multipliers=torch.ones(1))
+    # On paper: at the limit a1 = b1 = 1/2, a2 = gamma = 2^-1/2, and G = 1 / (2 gamma).
+    assert found.order == 2 and found.growth == pytest.approx(2**-0.5, rel=1e-3)
+    measured = (later[3] - now[3]) / np.log(np.linalg.norm(later) / np.linalg.norm(now))
+    assert found.growth == pytest.approx(measured, rel=5e-3)
+    assert found.share == pytest.approx(now[3] / np.linalg.norm(now))
+    assert found.later_share == pytest.approx(later[3] / np.linalg.norm(later), rel=5e-3)
+    assert found.effect == pytest.approx(now[3] / 1e4)
+    assert found.later_effect == pytest.approx(later[3] / 1e5, rel=5e-3)
+
+    (seen,) = vanishing_tensors(one_sample(later), rates, earlier=subject.weights)
+    assert seen.growth == pytest.approx(measured, rel=1e-9)
+
+
+def test_a_vanishing_bias_of_three_layers_tends_to_a_constant() -> None:
+    now, later = flowed(3, 1e4)
+    subject = one_sample(now)
+    upper, last = vanishing_tensors(subject, find_rates(subject), multipliers=torch.ones(1))
+    assert (upper.order, last.order) == (2, 3)
+    # Two layers above a1 (x + 1): a1 = b1 = 6^-1/2, a2 = a3 = 3^-1/2, gamma = a3 a2 (a1 + b1).
+    gamma = (2 / 3) / np.sqrt(6)
+    assert last.growth == pytest.approx(1 / (3 * gamma), rel=1e-2)
+    fallen = 1 / np.linalg.norm(now) - 1 / np.linalg.norm(later)
+    assert last.growth * fallen == pytest.approx(later[5] - now[5], rel=5e-3)
+    assert last.later_share == pytest.approx(later[5] / np.linalg.norm(later), rel=2e-3)
+    assert upper.later_share == pytest.approx(later[3] / np.linalg.norm(later), rel=2e-2)
+
+
+def test_what_is_not_known_of_growth_is_not_predicted() -> None:
+    subject = one_sample(flowed(3, 100.0)[0])
+    upper, last = vanishing_tensors(subject, find_rates(subject))
+    assert np.isnan(upper.growth) and np.isnan(upper.later_share)
+    # The norm of order 3 stays.
+    assert last.later_share == pytest.approx(last.share * 10 ** (-1 / 3))
+    assert last.later_effect == pytest.approx(last.effect / 10)

@@ -28,6 +28,8 @@ from .regime import find_regime as find_regime
 from .regime import log_inverse_loss as log_inverse_loss
 from .relu import NotReLU as NotReLU
 from .relu import read_relu as read_relu
+from .shares import VanishingTensor as VanishingTensor
+from .shares import vanishing_tensors as vanishing_tensors
 from .structure import Form as Form
 from .structure import Structure as Structure
 from .structure import recognise as recognise
