@@ -10,6 +10,7 @@ import ast
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 Check = Callable[[str, Any], object]
@@ -19,12 +20,14 @@ It returns what the function is given for the value, None for the value itself.
 """
 
 
+@cache
 def _checks() -> Any:
     from .solve import checks
 
     return checks
 
 
+@cache
 def _intake() -> Any:
     from .solve import intake
 

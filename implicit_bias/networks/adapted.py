@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import torch
@@ -289,11 +290,22 @@ def takes_gates(network: torch.nn.Module) -> bool:
     """
     if isinstance(network, GateFree):
         return network.gated
+    forward = network.forward
+    if inspect.ismethod(forward):
+        return _gates_of_class(forward.__func__, 2)  # behind the network itself
+    return _gates_at(forward, 1)
+
+
+def _gates_at(function: Callable[..., Any], place: int) -> bool:
+    """Return whether the positional parameter at a place, or ``*args``, may be for gates."""
     try:
-        every = list(inspect.signature(network.forward).parameters.values())
+        every = list(inspect.signature(function).parameters.values())
     except ValueError:  # compiled by torch.jit, which keeps none
         return False
     several = any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in every)
     by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    second = [one.default for one in every if one.kind in by_place][1:2]
-    return several or second in ([None], [inspect.Parameter.empty])
+    found = [one.default for one in every if one.kind in by_place][place : place + 1]
+    return several or found in ([None], [inspect.Parameter.empty])
+
+
+_gates_of_class = lru_cache(maxsize=64)(_gates_at)  # what one instance has may hold the network
