@@ -26,14 +26,15 @@ from implicit_bias.runs.reports import render_text
 from tests.commands import cut, dataset_of, home, results, run, without_times
 
 H = 8
-SMALL = ("--model", "relu", "--n-train", 60, "--n-val", 200, "--hidden-units", H,
+SMALL = ("--model", "relu", "--n-train", 30, "--n-val", 80, "--hidden-units", H,
          "--trainer", "constant", "--steps", "60,40", "--learning-rate", "0.05,0.01")  # fmt: skip
 SETTINGS: dict[str, Any] = {"schedule": ((60, 0.05), (40, 0.01)), "momentum": 0.9}
+MACHINES = (*SMALL, "--beside", "machines")
 DEEP = (*SMALL, "--depth", 3)
 
 
 def report(**given: Any) -> Report:
-    sizes = {"n_train": 60, "n_val": 200, "hidden_units": H, "steps": (60, 40)}
+    sizes = {"n_train": 30, "n_val": 80, "hidden_units": H, "steps": (60, 40)}
     rates = {"trainer": "constant", "learning_rate": (0.05, 0.01)}
     return ib.run("relu", **{**sizes, **rates, **given})
 
@@ -54,10 +55,10 @@ def digits() -> dict[str, np.ndarray]:
     return {"X": data.X_train, "y": data.y_train, "X_val": data.X_val, "y_val": data.y_val}
 
 
-@pytest.mark.parametrize("data", [plane, digits])
-def test_the_default_trainer_ends_at_a_certified_local_optimum(data) -> None:
+@pytest.mark.parametrize(("data", "steps"), [(plane, 800), (digits, 300)])
+def test_the_default_trainer_ends_at_a_certified_local_optimum(data, steps) -> None:
     given = data()
-    found = ib.run("relu", **given, hidden_units=12, steps=1200)
+    found = ib.run("relu", **given, hidden_units=12, steps=steps)
     assert found.results["options"]["trainer"] == "smoothed"
     network, limit = copy.deepcopy(found.network).double(), found.objects["local_limit"]
     same = relu_local_limit(network, given["X"], given["y"])
@@ -181,7 +182,7 @@ def test_gates_in_which_the_data_are_not_separable_are_reported_with_3() -> None
 
 def test_a_row_has_all_machines_beside_the_network() -> None:
     given = digits()
-    found = ib.run("relu", **given, hidden_units=H, steps=300, seed=0)
+    found = ib.run("relu", **given, hidden_units=H, steps=300, seed=0, beside="machines")
     row, w1 = found.row(), found.network.w1.detach().numpy()
     Z, y = given["X_val"] @ w1.T, given["y_val"]
     with torch.no_grad():
@@ -254,14 +255,14 @@ def test_every_table_names_what_it_is_about_within_the_width() -> None:
 
 def test_one_phase_of_steps_has_the_first_of_the_models_rates() -> None:
     result = run("--model", "relu", "--trainer", "constant", "--n-train", 50, "--steps", "60",
-                 "--json")  # fmt: skip
+                 "--beside", "machines", "--json")  # fmt: skip
     assert result.exit_code == 0, result.stderr
     assert "training a ReLU network of 50 units for 60 steps" in result.stderr
     assert json.loads(result.stdout)["options"]["learning_rate"] == [0.04]
 
 
 def test_a_network_that_does_not_separate_its_data_ends_with_5() -> None:
-    result = run(*SMALL, "--momentum", "0", "--n-train", "100", "--details")
+    result = run(*MACHINES, "--momentum", "0", "--n-train", "100", "--details")
     assert result.exit_code == 5
     assert "NOT SEPARATED: the network does not separate its training data" in result.stderr
     assert "the network separates the training data: DOES NOT HOLD" in result.stdout
@@ -343,7 +344,7 @@ def test_training_that_diverges_ends_with_2_and_what_was_found_before(monkeypatc
 
 
 def test_the_network_is_measured_along_its_training(tmp_path) -> None:
-    record = results(*SMALL, "--steps", "200,100", "--save", tmp_path)
+    record = results(*MACHINES, "--steps", "200,100", "--save", tmp_path)
     frame = pd.read_parquet(tmp_path / "trajectory.parquet")
     assert frame["error_network"].iloc[-1] == record["comparison"]["error_network"]
     changes = record["gate_changes"]
@@ -375,7 +376,7 @@ def deep(tmp_path_factory) -> tuple[dict[str, Any], Any, str]:
 
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_depth_counts_layers_of_the_libraries_network(depth, tmp_path) -> None:
-    record = results(*SMALL, "--depth", depth, "--save", tmp_path)
+    record = results(*MACHINES, "--depth", depth, "--save", tmp_path)
     data, seeds = dataset_of(record), record["seeds"]
     network = DeepReLU(data.X_train.shape[1], (H,) * (depth - 1), random_state=seeds["weights"])
     settings = TrainingSettings(**SETTINGS, random_state=seeds["batches"])
