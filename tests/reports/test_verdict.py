@@ -66,6 +66,9 @@ def test_a_network_is_at_its_limit_from_one_hundredth_on(near, word) -> None:
         (Evidence(theory="local limit", status=ib.Status.FLAT, near={"local_ratio": 1.0}),
          "NO THEOREM"),
         (Evidence(theory="local limit"), "NO THEOREM"),
+        (Evidence(theory="problem", smallest_margin=1.0), "PROBLEM NAMED"),
+        (Evidence(theory="regime", smallest_margin=1.0), "ANOTHER REGIME"),
+        (Evidence(theory="problem", smallest_margin=-1.0), "NOT SEPARATED"),
     ],
 )  # fmt: skip
 def test_every_word_has_its_evidence(evidence, word) -> None:

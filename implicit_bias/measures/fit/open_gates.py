@@ -73,7 +73,8 @@ def _slope(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | 
     if func in _LEAKY:
         return float(rest.get("negative_slope", rest.get("first", 0.01)))
     if func in _PRELU:
-        weight: Tensor = rest.get("weight", rest.get("first"))
+        weight: Any = rest.get("weight", rest.get("first"))
         axes = (args[0] if args else kwargs["input"]).ndim - 2
-        return weight if weight.numel() == 1 else weight.view(1, -1, *[1] * axes)
+        each: Tensor = weight if weight.numel() == 1 else weight.view(1, -1, *[1] * axes)
+        return each
     return None

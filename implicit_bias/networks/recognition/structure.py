@@ -106,13 +106,13 @@ def _form(
         return Form.SURROGATE, None, None
     if homogeneity.whole_degree is None:
         return Form.NOT_HOMOGENEOUS, None, None
+    if subject.by_sample and dependence.degree == 1:
+        return Form.FEATURES, None, None
     if subject.n_outputs > 1 or not subject.by_sample:
         return Form.HOMOGENEOUS, None, None
     if dependence.degree is None:
         relu = find_relu_layers(subject) if dependence.piecewise else None
         return _moving(dependence, relu), None, relu
-    if dependence.degree == 1:
-        return Form.FEATURES, None, None
     units = find_units(subject)
     if units is not None:
         return Form.LINEAR if units.is_shared else Form.UNITS, units, None

@@ -1,6 +1,8 @@
 """Names of `implicit_bias.runs.diagnosis`, with the modules that they are loaded from."""
 
 from .local import find_local as find_local
+from .method import Method as Method
+from .method import read_method as read_method
 from .network_report import diagnose as diagnose
 from .optimum import Optimum as Optimum
 from .optimum import find_optimum as find_optimum

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..._support.solve import Status
 from ..._support.words import MarginLoss
@@ -17,7 +16,7 @@ from ...data.arrays import Floats
 from ...measures.growth.extrapolation import extrapolate, inverse_log_loss
 from ...measures.growth.unit_growth import unit_growth
 from ...measures.scalars import DUAL_SLACK
-from ...networks.losses.objectives import log_mean_loss
+from ...networks.recognition.regime import log_inverse_loss
 from ...networks.recognition.structure import Structure
 from ...quantities.assumptions import Assumption, Premise
 from ...quantities.formatting import DASH
@@ -49,8 +48,15 @@ from .theory import form_in_words
 FORM = "what the network is (measured)"
 
 
-def form_finding(structure: Structure) -> Finding:
-    """Return what a network is: degree, form, and every parameter's part in it."""
+def form_finding(structure: Structure, *, assumes: bool = True) -> Finding:
+    """Return what a network is: degree, form, and every parameter's part in it.
+
+    Parameters
+    ----------
+    structure : Structure
+    assumes : bool
+        Whether its theorem is of homogeneous networks.
+    """
     scaling, shape = structure.homogeneity, structure.dependence
     rows = []
     for group in scaling.groups:
@@ -98,7 +104,7 @@ def form_finding(structure: Structure) -> Finding:
         "form",
         record={"form": record},
         tables=(Table(FORM, ("parameter", "shape", "degree", "scores in it"), tuple(rows)),),
-        assumptions=tuple(assumptions),
+        assumptions=tuple(assumptions) if assumes else (),
         objects={"homogeneity": scaling},
     )
 
@@ -138,10 +144,12 @@ def limit_finding(network: MeasuredNetwork) -> Finding:
     return found.but(tables=(table,), assumptions=said)
 
 
-def network_finding(found: MeasuredNetwork, loss: MarginLoss) -> Finding:
+def network_finding(
+    found: MeasuredNetwork, loss: MarginLoss, *, open_premises: bool = True
+) -> Finding:
     """Return the network beside its limit: margins, norms, KKT residual, units."""
     state, optimum, kkt = found.state, found.optimum, found.kkt
-    log_loss = float(log_mean_loss(torch.tensor(found.margins), loss))
+    log_loss = -log_inverse_loss(found.structure.subject, loss)
     assumptions = [
         SEPARATES.found(
             said="the network separates its training data (measured)", holds=found.separates
@@ -152,13 +160,14 @@ def network_finding(found: MeasuredNetwork, loss: MarginLoss) -> Finding:
             how="as was said",
         ),
         LOSS_TO_0.found(said=f"{LOSS_TO_0.text}: log(1/loss) is {-log_loss:.3g} now"),
-        *_open_premises(found.theory.assumes),
+        *(_open_premises(found.theory.assumes) if open_premises else ()),
     ]
     if state.n_units > 1 and not math.isnan(state.largest_dual_norm):
         at_most_one = state.largest_dual_norm <= 1 + DUAL_SLACK
         holds = True if at_most_one else (False if state.small_units else None)
         assumptions.append(dual_condition(holds, state.largest_dual_norm))
-    limit = optimum.limit if optimum.features is not None else None
+    of_samples = optimum.features is not None and found.structure.subject.n_outputs == 1
+    limit = optimum.limit if of_samples else None
     panels: list[Any] = []
     if found.separates:
         beside = None if limit is None else np.sort(np.asarray(limit.margins, dtype=float))

@@ -11,12 +11,16 @@ from ...quantities.formatting import number
 from ..reports.bounds import bound_evidence, least_evidence
 from ..reports.finding import Finding
 from ..reports.verdict import Evidence
+from .problem import Problem, problem_evidence
 from .state import MeasuredNetwork, held_back_by
 from .theory import form_in_words
 
 
 def verdict_finding(
-    found: MeasuredNetwork, twins: tuple[int, int] | None, predicted: str = ""
+    found: MeasuredNetwork,
+    twins: tuple[int, int] | None,
+    problem: Problem | None = None,
+    predicted: str = "",
 ) -> Finding:
     """Decide on the verdict, and on what is proved of all networks of the form.
 
@@ -26,14 +30,19 @@ def verdict_finding(
         One without a local limit.
     twins : (int, int) or None
         Equal samples with different labels.
+    problem : Problem or None
+        The margin problem that was looked for, where the form alone names none.
     predicted : str
         Where its trajectory is heading.
     """
-    return Finding("verdict", evidence=tuple(_evidence(found, twins, predicted)))
+    return Finding("verdict", evidence=tuple(_evidence(found, twins, problem, predicted)))
 
 
 def _evidence(
-    found: MeasuredNetwork, twins: tuple[int, int] | None, predicted: str
+    found: MeasuredNetwork,
+    twins: tuple[int, int] | None,
+    problem: Problem | None,
+    predicted: str,
 ) -> Iterator[Evidence]:
     state, limit = found.state, found.optimum.limit
     if twins is not None:
@@ -52,6 +61,8 @@ def _evidence(
             remark=form_in_words(found.structure),
             smallest_margin=state.smallest_margin,
         )
+    elif problem is not None:
+        yield from problem_evidence(found, problem)
     elif found.named:
         assert limit is not None
         yield Evidence(

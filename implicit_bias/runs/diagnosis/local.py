@@ -34,13 +34,15 @@ from .state import MeasuredNetwork, recognised_network
 LOCAL = "local limit"
 # A lower bound that is attained to this is the optimum.
 ATTAINED = 1e-6
-# Seconds after which no further convex program of a ReLU network begins.
+# Seconds after which no further convex program of a ReLU network begins, by default.
 SECONDS = 60.0
 # Forms that are quadratic in their weights.
 QUADRATIC = (Form.CONVOLUTION, Form.QUADRATIC)
 
 
-def find_local(found: MeasuredNetwork, *, max_weights: int) -> Finding:
+def find_local(
+    found: MeasuredNetwork, *, max_weights: int, max_seconds: float = SECONDS
+) -> Finding:
     """Find the local limit of a network that separates its data, where its form has one.
 
     Parameters
@@ -48,6 +50,8 @@ def find_local(found: MeasuredNetwork, *, max_weights: int) -> Finding:
     found : MeasuredNetwork
     max_weights : int
         Networks of more weights are given none.
+    max_seconds : float
+        After which no further convex program of a ReLU network begins.
 
     Returns
     -------
@@ -62,7 +66,7 @@ def find_local(found: MeasuredNetwork, *, max_weights: int) -> Finding:
     size = structure.subject.n_weights
     if size > max_weights:
         return _not_looked_for(f"{size:,} weights are more than `max_weights` = {max_weights:,}")
-    return _of_polynomial(found) if polynomial else _of_relu(structure)
+    return _of_polynomial(found) if polynomial else _of_relu(structure, max_seconds)
 
 
 def _not_looked_for(why: str) -> Finding:
@@ -100,14 +104,14 @@ def _finding(
 # Two-layer ReLU networks
 
 
-def _of_relu(structure: Structure) -> Finding:
+def _of_relu(structure: Structure, max_seconds: float) -> Finding:
     subject, layers = structure.subject, structure.layers
     assert layers is not None
     w, a = layers.matrices(subject.weights)
     network = ReLU.from_weights(w, a, slope=layers.slope)
     X, y = layers.inputs(subject).numpy(), subject.data.y.numpy()
     try:
-        limit = relu_local_limit(network, X, y, max_seconds=SECONDS)
+        limit = relu_local_limit(network, X, y, max_seconds=max_seconds)
     except MissingExtra as error:
         return _not_looked_for(str(error))
     proof, reached = limit.certificate, limit.status in OPTIMA

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -20,25 +21,31 @@ from ...networks.recognition.intake import take_subject
 from ...networks.recognition.structure import Structure, recognise
 from ...networks.recognition.subject import Subject
 from ...training.trajectory import Trajectory
+from ..progress import Progress, ProgressCallback, progress_of
 from ..prospects import farther_in_words
 from ..reports.finding import Finding
 from ..reports.heading import Heading
 from ..reports.report import Report
 from .findings import course_finding, form_finding, limit_finding, network_finding, units_finding
 from .judgement import verdict_finding
-from .local import find_local
-from .optimum import find_optimum, unseparated_twins
+from .local import SECONDS, find_local
+from .method import Batches, Method, read_method
+from .optimum import Optimum, find_optimum, unseparated_twins
+from .problem import Problem, find_problem, homogenised_findings, problem_finding, theory_of
 from .state import MeasuredNetwork, measure_own
-from .theory import THEORIES, form_in_words
+from .theory import Theory, form_in_words
 
 if TYPE_CHECKING:
     from ...networks.placed_data import Inputs
+
+TrainedLoss = Literal[MarginLoss, "cross-entropy"]
+"""Losses that a network may have been trained with; of K outputs "logistic" is cross-entropy."""
 
 # Of the smallest margins of a network and of the end of a trajectory that is said to be its own.
 CLOSE = 1e-2
 
 
-@door(y=anything, y_val=anything)
+@door(y=anything, y_val=anything, optimizer=anything, earlier=anything, progress=anything)
 def diagnose(
     network: torch.nn.Module,
     X: Inputs,
@@ -48,9 +55,14 @@ def diagnose(
     y_val: Any = None,
     gates: Any = None,
     gates_val: Inputs | None = None,
-    loss: MarginLoss = "logistic",
+    optimizer: Any = None,
+    loss: TrainedLoss = "logistic",
+    batches: Batches | None = None,
+    earlier: torch.nn.Module | Mapping[str, torch.Tensor] | None = None,
     trajectory: Trajectory | None = None,
     max_weights: int = 2000,
+    max_seconds: float = SECONDS,
+    progress: bool | ProgressCallback | Progress = False,
 ) -> Report:
     """Diagnose any torch module, trained anywhere: what it is, where it is heading, how near it is.
 
@@ -74,14 +86,28 @@ def diagnose(
         Gates or contexts of `X`, or what gives them by ``transform(X)``.
     gates_val : (m, ...) array, optional
         Those of `X_val`, where `gates` is an array.
-    loss : {"logistic", "exponential"}
-        The loss that it was trained with.
+    optimizer : str, Optimizer or list of Optimizer, optional
+        What trained it: an optimiser of torch or of `ib.optim` with its parameters, several where
+        they are shared out, or the name of a trainer, "gd", "sign", "adam", "muon". It says in
+        which norm margins are maximised, what stays as it is, and whether weights decay. By default
+        gradient descent.
+    loss : {"logistic", "cross-entropy", "exponential"}
+        The loss that it was trained with; of K outputs "logistic" is cross-entropy.
+    batches : {"full", "mini"}, optional
+        Whether every step took all samples.
+    earlier : Module or mapping of str to Tensor, optional
+        The network, or its weights by name (`state_dict`), at an earlier time of the same training:
+        the direction of what was added since is a residual of its own.
     trajectory : Trajectory, optional
         Its training by `train`, up to these weights, by descent ("constant", "normalised",
         "momentum", "dual"): says where the margin ratio is heading.
     max_weights : int
         Networks of more weights are given no local limit: with 200 the search takes a second or
         two, with 2000 some ten.
+    max_seconds : float
+        After so many no further convex program of a local limit begins.
+    progress : bool or callable
+        True for a bar on stderr, or a function of (stage, done, of).
 
     Returns
     -------
@@ -119,57 +145,85 @@ def diagnose(
     >>> ib.diagnose(biased, X, y).objects["homogeneity"].mixed
     ('2.bias',)
     """
-    check_word("loss", loss, MarginLoss)
+    check_word("loss", loss, TrainedLoss)
+    if batches is not None:
+        check_word("batches", batches, Batches)
+    method = read_method(optimizer, network)
     if (X_val is None) != (y_val is None):
         given, lacking = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
         raise ValueError(f"`{given}` was given without `{lacking}`: give both, or neither")
-    subject = take_subject(network, X, y, _gates_of(gates, X))
-    if subject.n_outputs > 1:
-        raise ValueError(
-            f"`network` ({subject.name}) gives {subject.n_outputs} scores a sample: of two outputs "
-            "take the difference, of several one class against the rest; `kkt_distance` takes all"
-        )
-    structure = recognise(subject)
-    held_out = None
-    if X_val is not None:
-        if gates_val is None and gates is not None and not hasattr(gates, "transform"):
-            raise ValueError(
-                "`gates` are those of `X` alone: give `gates_val` for `X_val`, or a fitted gating "
-                "as `gates`"
-            )
-        own = _gates_of(gates, X_val) if gates_val is None else gates_val
-        held_out = place_held_out(structure.subject, X_val, y_val, own)
-    heading = _heading(structure, held_out, loss)
-    findings = tuple(_find(structure, held_out, loss, trajectory, max_weights))
-    shown = Finding.said("own", objects={"network": network})
-    return Report(heading, (*findings, shown), call="implicit_bias.diagnose(network, X, y)")
+    with progress_of(progress) as shown:
+        shown.stage("calling the network")
+        subject = take_subject(network, X, y, _gates_of(gates, X))
+        shown.stage("measuring what it is")
+        structure = recognise(subject.frozen(method.still) if method.still else subject)
+        held_out = None
+        if X_val is not None:
+            if gates_val is None and gates is not None and not hasattr(gates, "transform"):
+                raise ValueError(
+                    "`gates` are those of `X` alone: give `gates_val` for `X_val`, or a fitted "
+                    "gating as `gates`"
+                )
+            beside = _gates_of(gates, X_val) if gates_val is None else gates_val
+            held_out = place_held_out(structure.subject, X_val, y_val, beside)
+        kind: MarginLoss = "exponential" if loss == "exponential" else "logistic"
+        shown.stage("solving the program of its form")
+        found = measure_own(structure, _optimum(structure, method), held_out)
+        if trajectory is not None:
+            _require_own(trajectory, found)
+        shown.stage("measuring how its weights grow")
+        problem = find_problem(found, method, kind, _weights(earlier))
+        shown.stage("looking for its local limit")
+        search = partial(find_local, max_weights=max_weights, max_seconds=max_seconds)
+        findings = tuple(_find(found, problem, kind, trajectory, search))
+        own = Finding.said("own", objects={"network": network})
+        theory = problem.theory if problem is not None else theory_of(found, method)
+        heading = _heading(found, theory, held_out, f"{loss} loss, {method.in_words(batches)}")
+        return Report(heading, (*findings, own), call="implicit_bias.diagnose(network, X, y)")
+
+
+def _optimum(structure: Structure, method: Method) -> Optimum:
+    """Return the optimum of the form, which is of gradient descent without decay."""
+    optimum = find_optimum(structure, structure.subject.data.y.numpy())
+    return optimum if method.is_descent or optimum.bound == math.inf else Optimum()
 
 
 def _find(
-    structure: Structure,
-    held_out: Subject | None,
+    found: MeasuredNetwork,
+    problem: Problem | None,
     loss: MarginLoss,
     trajectory: Trajectory | None,
-    max_weights: int,
+    search: Callable[[MeasuredNetwork], Finding],
 ) -> Iterator[Finding]:
     """Yield the findings in the order of a reader."""
-    subject = structure.subject
-    twins = unseparated_twins(subject)
-    optimum = find_optimum(structure, subject.data.y.numpy())
-    found = measure_own(structure, optimum, held_out)
-    if trajectory is not None:
-        _require_own(trajectory, found)
-    local = find_local(found, max_weights=max_weights)
+    twins = unseparated_twins(found.structure.subject)
     course = None if trajectory is None else course_finding(trajectory, found)
-    if not local.evidence:
-        yield verdict_finding(found, twins, "" if course is None else farther_in_words(course))
-    yield form_finding(structure)
+    local = search(found) if problem is None else None
+    if local is None or not local.evidence:
+        predicted = "" if course is None else farther_in_words(course)
+        yield verdict_finding(found, twins, problem, predicted)
+    yield form_finding(found.structure, assumes=problem is None)
     yield limit_finding(found)
-    yield network_finding(found, loss)
-    yield local
-    yield units_finding(found)
+    yield network_finding(found, loss, open_premises=problem is None)
+    if problem is not None:
+        yield problem_finding(found, problem)
+        yield from homogenised_findings(problem, search)
+    if local is not None:
+        yield local
+        yield units_finding(found)
     if course is not None:
         yield course
+
+
+def _weights(earlier: Any) -> Mapping[str, torch.Tensor] | None:
+    """Return weights by name of an earlier checkpoint, a module or what `state_dict` returned."""
+    if isinstance(earlier, torch.nn.Module):
+        return dict(earlier.named_parameters())
+    if earlier is None or isinstance(earlier, Mapping):
+        return earlier
+    raise TypeError(
+        f"`earlier` must be a torch.nn.Module or its `state_dict()`, got {type(earlier).__name__}"
+    )
 
 
 def _gates_of(gates: Any, X: Any) -> Any:
@@ -186,20 +240,24 @@ def _require_own(trajectory: Trajectory, found: MeasuredNetwork) -> None:
         )
 
 
-def _heading(structure: Structure, held_out: Subject | None, loss: str) -> Heading:
-    subject, theory = structure.subject, THEORIES[structure.form]
+def _heading(
+    found: MeasuredNetwork, theory: Theory, held_out: Subject | None, trained: str
+) -> Heading:
+    structure, subject = found.structure, found.structure.subject
     data, *others = [subject.data] + ([] if held_out is None else [held_out.data])
     arrays = [array.numpy() for part in (data, *others) for array in (part.X, part.y)]
     n_val = sum(len(part.y) for part in others)
     shape = " x ".join(map(str, data.X.shape[1:]))
     description = f"{len(data.y)} training sample{'s' * (len(data.y) != 1)} of {shape} inputs"
     description += f", {n_val} held out" if n_val else ", none held out"
+    if subject.n_outputs > 1:
+        description += f", {subject.n_outputs} classes"
     name = subject.name
     return Heading(
         model=name,
         theorem=f"{form_in_words(structure)}. {theory.theorem[:1].upper()}{theory.theorem[1:]}",
         program=theory.program,
-        setup=f"{description}; {subject.n_weights:,} trained weights; {loss} loss",
+        setup=f"{description}; {subject.n_weights:,} trained weights; {trained}",
         title=form_in_words(structure),
         source=theory.source,
         more="report.details(): all measures   report.plot()   report.save(DIR)",
@@ -209,7 +267,7 @@ def _heading(structure: Structure, held_out: Subject | None, loss: str) -> Headi
             "version": __version__,
             "python": platform.python_version(),
             "packages": {"torch": str(torch.__version__), "numpy": np.__version__},
-            "options": {"loss": loss},
+            "options": {"trained": trained},
             "data": {
                 "description": description,
                 "n_train": len(data.y),

@@ -46,8 +46,8 @@ class Optimum:
         Certified lower bound of the value of every such network on these data; NaN where none is
         known, infinite where it is proved that none separates them.
     features : callable or None
-        Features (n, P) of a subject's samples in which the limit's scores are linear; None where
-        the limit is no function of new samples.
+        Features of a subject's scores, (n, P) or of K outputs (n K, P), in which those of the limit
+        are linear; None where it is no function of new samples.
     present_gates : bool
         Whether it is of networks that have the gates of this one on these samples alone.
     remark : str
@@ -62,9 +62,10 @@ class Optimum:
     remark: str = ""
 
     def scores(self, subject: Subject) -> Floats:
-        """Return the limit's scores (n,) of a subject's samples, at smallest margin 1."""
+        """Return the limit's scores, as the subject has them, at smallest margin 1."""
         assert self.limit is not None and self.features is not None
-        return to_numpy(self.limit.predictor(self.features(subject)))
+        found = to_numpy(self.limit.predictor(self.features(subject)))
+        return found.reshape(len(subject.data.X), *subject.data.y.shape[1:])
 
 
 def find_optimum(structure: Structure, y: Floats) -> Optimum:
@@ -95,6 +96,8 @@ def find_optimum(structure: Structure, y: Floats) -> Optimum:
 def _of_units(structure: Structure, y: Floats) -> Optimum:
     units = structure.units
     shared = structure.form is Form.LINEAR
+    if structure.subject.n_outputs > 1:
+        return _of_classes(structure)
 
     def features(subject: Subject) -> Floats:
         """Return the features (n, H P) of all units, or (n, P) where there is one for all.
@@ -102,8 +105,7 @@ def _of_units(structure: Structure, y: Floats) -> Optimum:
         Without units they are the gradients of the scores.
         """
         if units is None:
-            rows = subject.jacobian(subject.weights, tuple(subject.weights))
-            return torch.cat([part.flatten(1) for part in rows.values()], dim=1).numpy()
+            return _gradients(subject).numpy()
         phi = units.features(subject)
         return (phi[:, 0] if shared else phi.flatten(1)).numpy()
 
@@ -125,6 +127,32 @@ def _of_units(structure: Structure, y: Floats) -> Optimum:
     shape = (units.n_units, phi.shape[1] // units.n_units)
     limit = FeatureLimit.from_solution(program, solve_program(program), shape)
     return Optimum(UnitFeatures.name, limit, _bound_of(limit), features)
+
+
+def _gradients(subject: Subject) -> torch.Tensor:
+    """Return the gradients (n, P), or (n, K, P), of all scores in all weights."""
+    rows = subject.jacobian(subject.weights, tuple(subject.weights))
+    axes = 1 + (subject.n_outputs > 1)
+    return torch.cat([part.flatten(axes) for part in rows.values()], dim=-1)
+
+
+def _of_classes(structure: Structure) -> Optimum:
+    """Solve for the least weights of which every relative margin of K linear outputs is 1."""
+    subject = structure.subject
+    require_memory(
+        subject.data.y.numel() * subject.n_weights,
+        "one gradient a score",
+        "take fewer samples or a smaller network",
+    )
+    gradients, y = _gradients(subject), subject.data.y
+    margins = ((gradients * y[:, :, None]).sum(1, keepdim=True) - gradients)[y == 0]
+    limit = solve_limit(HardMarginSVM(), margins.numpy(), np.ones(len(margins)))
+
+    def features(other: Subject) -> Floats:
+        """Return the gradients (n K, P) of all scores."""
+        return _gradients(other).flatten(0, 1).numpy()
+
+    return Optimum("margins of all classes", limit, _bound_of(limit), features)
 
 
 def _gates_of_inputs(features: Floats, X: Floats, n_units: int) -> Floats | None:
@@ -222,6 +250,8 @@ def unseparated_twins(subject: Subject) -> tuple[int, int] | None:
     They prove that no network whatever separates the data.
     """
     data = subject.data
+    if not subject.by_sample:
+        return None
     rows = [subject.inputs] + (
         [] if data.gates is None else [data.gates.reshape(len(data.X), -1).double()]
     )
@@ -229,6 +259,6 @@ def unseparated_twins(subject: Subject) -> tuple[int, int] | None:
     seen: dict[int, int] = {}
     for n, (key, label) in enumerate(zip(group.tolist(), data.y.tolist(), strict=True)):
         first = seen.setdefault(key, n)
-        if float(data.y[first]) != label:
+        if data.y[first].tolist() != label:
             return first, n
     return None

@@ -17,9 +17,10 @@ from ...measures.scalars import (
     DUAL_SLACK,
     accuracy,
     agreement,
-    cosine,
     dead_units,
     error_rate,
+    sample_margins,
+    score_cosine,
     wrongly_small,
 )
 from ...networks.recognition.network import RecognisedNetwork, UnitsNetwork
@@ -102,7 +103,7 @@ class MeasuredNetwork:
     kkt : KKTDistance or None
         None for a network that does not separate, or is not homogeneous.
     margins : (n,) array
-        Of the training samples.
+        Of the training samples; of K outputs the least one of each.
     unit_norms : (H,) array
         Of its units; empty without several that are told apart.
     """
@@ -170,8 +171,8 @@ def measure_own(
         The same module on held-out data.
     """
     subject, network = structure.subject, recognised_network(structure)
-    y = subject.data.y.numpy()
-    margins = y * subject.scores(subject.weights).numpy()
+    y, scores = subject.data.y.numpy(), subject.scores(subject.weights).numpy()
+    margins = sample_margins(y, scores)
     smallest, norms = float(margins.min()), _unit_norms(structure)
     norm = math.sqrt(sum(float(p.square().sum()) for p in subject.weights.values()))
     kkt, known = None, dict[str, Any]()
@@ -186,7 +187,7 @@ def measure_own(
     state = OwnNetwork(
         smallest_margin=smallest,
         weight_norm=norm,
-        train_error_network=1 - accuracy(y, margins * y),
+        train_error_network=1 - accuracy(y, scores),
         **known,
     )
     return MeasuredNetwork(structure, optimum, state, kkt, margins, norms)
@@ -263,6 +264,6 @@ def _held_out(optimum: Optimum, held_out: Subject, *, separates: bool) -> dict[s
     predicted = optimum.scores(held_out)
     found["error_limit"] = error_rate(y, predicted)
     if separates:
-        found["score_cosine"] = cosine(predicted, own)
+        found["score_cosine"] = score_cosine(predicted, own)
         found["agreement"] = agreement(predicted, own)
     return found

@@ -72,7 +72,8 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
         Form.FEATURES: Theory(
             "limit",
             "directional limit of scores that are linear in their weights is the hard-margin SVM "
-            f"of the features ({SOUDRY}, theorem 3)",
+            f"of the features ({SOUDRY}, theorem 3; of K outputs, of all relative margins, its "
+            "section on cross-entropy)",
             "min ||w||  s.t.  y_n <w, phi(x_n)> >= 1",
             SOUDRY_3,
             (LOSS, LINEAR_METHODS, FULL_BATCHES),

@@ -18,14 +18,17 @@ from ...quantities.definition import distance_from_ideal
 from ...quantities.table import TABLE
 
 Word = Literal[
-    "AT ITS LIMIT", "AT A LOCAL LIMIT", "NOT THERE YET", "NOT THIS LIMIT", "NO THEOREM",
-    "NOT SEPARATED", "DIVERGED", "PREDICTED", "BOUND", "NOT SOLVED", "NOT SEPARABLE",
+    "PROBLEM NAMED", "ANOTHER REGIME", "AT ITS LIMIT", "AT A LOCAL LIMIT", "NOT THERE YET",
+    "NOT THIS LIMIT", "NO THEOREM", "NOT SEPARATED", "DIVERGED", "PREDICTED", "BOUND",
+    "NOT SOLVED", "NOT SEPARABLE",
 ]  # fmt: skip
 WORDS: tuple[Word, ...] = get_args(Word)
 """All words of verdicts; of a run with several the first of them is the run's."""
-Theory = Literal["limit", "local limit", "bound", "control", "none"]
+Theory = Literal["limit", "local limit", "problem", "regime", "bound", "control", "none"]
 """What theory says of a network: names its limit, names none but the local limit next to it was
-found, bounds all networks from below, names a limit of other networks alone, or says nothing."""
+found, names the problem of whose KKT points one is its limit, names another problem than that of
+networks of its architecture in general, bounds all networks from below, names a limit of other
+networks alone, or says nothing."""
 
 WITHIN = 0.01
 """A network is at its limit if every quantity that decides is this near to its ideal value."""
@@ -47,7 +50,9 @@ class Verdict(Shown):
     word : str
         One of `WORDS`. "AT ITS LIMIT": within 1 %, measured. "NOT THERE YET": farther from a limit
         that a theorem names. "AT A LOCAL LIMIT": within 1 % of a point that is proved to be a
-        strict local optimum. "BOUND": what is proved of all networks. "NOT THIS LIMIT": the limit
+        strict local optimum. "PROBLEM NAMED": training goes to some KKT point of a problem that is
+        named. "ANOTHER REGIME": weights that vanish in most networks of its architecture carry its
+        scores. "BOUND": what is proved of all networks. "NOT THIS LIMIT": the limit
         is another network's. "NO THEOREM": none names the limit. "NOT SEPARABLE": proved of the
         data. "NOT SEPARATED": the network leaves a sample on the wrong side. "DIVERGED": training
         did. "PREDICTED": nothing was trained. "NOT SOLVED": the prediction is not certified.
@@ -102,7 +107,7 @@ class Evidence:
 
     Attributes
     ----------
-    theory : {"limit", "local limit", "bound", "control", "none"}
+    theory : {"limit", "local limit", "problem", "regime", "bound", "control", "none"}
         What theory says of the network, see `Theory`.
     status : Status, optional
         Status of the limit, or of the local limit; None where there is none.
@@ -207,6 +212,10 @@ def _word(found: Evidence) -> Word:
         return "PREDICTED"
     if found.smallest_margin is not None and not found.smallest_margin > 0:
         return "NOT SEPARATED"
+    if found.theory == "problem":
+        return "PROBLEM NAMED"
+    if found.theory == "regime":
+        return "ANOTHER REGIME"
     if found.theory == "control" or _exceeds_one(found):
         return "NOT THIS LIMIT"
     return _place(found)
@@ -241,7 +250,7 @@ def _usual_reason(word: Word, found: Evidence) -> str:
 
 def _is_unsolved(found: Evidence) -> bool:
     """Return True where nothing that is certified says where the limit is."""
-    if found.status is None or found.theory in ("none", "local limit"):
+    if found.status is None or found.theory in ("none", "local limit", "problem", "regime"):
         return False
     if found.status is Status.INACCURATE:
         # What a certified lower bound says holds at any gap.

@@ -1,0 +1,235 @@
+"""What `diagnose` says of networks with biases, K outputs and other optimisers."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, one_hot, softplus
+
+import implicit_bias as ib
+from implicit_bias.limits import solve_multiclass_svm
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(20, 2))
+Y = np.sign(X[:, 0] * X[:, 1] + 0.4 * X[:, 0] + 0.3)
+ANGLES = 2 * np.pi / 3 * (np.arange(30) % 3) + 0.4 * RNG.normal(size=30).clip(-1, 1)
+POINTS, CLASSES = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1), np.arange(30) % 3
+
+
+def mlp(*widths: int, seed: int = 1, act: type[nn.Module] = nn.ReLU) -> nn.Sequential:
+    """Layers with biases, initialised as torch does."""
+    torch.manual_seed(seed)
+    layers: list[nn.Module] = []
+    for below, above in itertools.pairwise(widths):
+        layers += [nn.Linear(below, above), act()]
+    return nn.Sequential(*layers[:-1]).double()
+
+
+def log_inverse_loss(scores: Tensor, y: Tensor) -> Tensor:
+    """log(1/loss), at margins of any size."""
+    if y.is_floating_point():
+        m = y * scores[:, 0]
+    else:
+        own = scores.gather(1, y[:, None])
+        m = -torch.logsumexp(
+            (scores - own).masked_fill(one_hot(y, scores.shape[1]) > 0, -torch.inf), dim=1
+        )
+    each = torch.where(m > 30, -m, softplus(-m.clamp(max=30)).log())
+    return np.log(len(m)) - torch.logsumexp(each, dim=0)
+
+
+def trained(network: nn.Module, inputs: Any, labels: Any, until: float) -> dict[str, Tensor]:
+    """Train in place by steps along the gradient of log(1/loss); return the weights half-way."""
+    A, y, half = torch.tensor(inputs), torch.tensor(labels), {}
+    weights = list(network.parameters())
+    for _ in range(20_000):
+        u = log_inverse_loss(network(A), y)
+        parts = torch.autograd.grad(u, weights)
+        if not half and float(u.detach()) > until / 2:
+            half = copy.deepcopy(network.state_dict())
+        size = float(torch.cat([p.flatten() for p in parts]).norm())
+        length = float(torch.cat([p.detach().flatten() for p in weights]).norm())
+        with torch.no_grad():
+            for p, part in zip(weights, parts, strict=True):
+                p += part / size * min(0.01 * length, 0.3 / size)
+        if float(u.detach()) > until:
+            return half
+    raise AssertionError("it has not come so far")
+
+
+def fits(report: ib.Report) -> bool:
+    lines = str(report).splitlines()
+    return len(lines) <= 24 and max(map(len, lines)) <= 80
+
+
+def test_a_network_with_biases_has_its_problem_named_and_its_homogenised_network_beside() -> None:
+    network = mlp(2, 16, 1)
+    earlier = trained(network, X, Y, 30)
+    report = ib.diagnose(network, X, Y, earlier=earlier, loss="logistic", batches="full")
+    assert report.verdict.word == "PROBLEM NAMED" and "without 2.bias (degree 2)" in str(report)
+    assert fits(report) and "Cai et al. 2025" in str(report)
+    rates, kkt = report.objects["rates"], report.objects["kkt"]
+    assert rates.regime.zeroed == ("2.bias",) and rates.homogenised.degree == 2
+    # The network without the bias, by hand: on (x, 1) it is a bias-free network of plain numpy.
+    W, b, a, _ = (p.detach().numpy() for p in network.parameters())
+    plain = Y * (np.maximum(np.c_[X, np.ones(20)] @ np.c_[W, b].T, 0) @ a[0])
+    own = Y * network(torch.tensor(X)).detach().numpy()[:, 0]
+    assert rates.regime.margin_ratio == pytest.approx(plain.min() / own.min(), rel=1e-9)
+    record = report.results["problem"]
+    norms = {name: float(p.detach().norm()) for name, p in network.named_parameters()}
+    whole = np.sqrt(sum(one**2 for one in norms.values()))
+    for name, one in norms.items():
+        assert record["shares"][name] == pytest.approx(one / whole, rel=1e-9)
+    added = np.concatenate([
+        (p.detach() - earlier[name]).numpy().ravel() for name, p in network.named_parameters()
+    ])  # fmt: skip
+    theta = np.concatenate([p.detach().numpy().ravel() for p in network.parameters()])
+    cosine = added @ theta / np.linalg.norm(added) / np.linalg.norm(theta)
+    assert record["increment_residual"] == pytest.approx(np.sqrt(1 - cosine**2), rel=1e-6)
+    assert record["kkt_residual"] == kkt.residual <= kkt.one_sided
+    # What is left is a two-layer ReLU network on (x, 1), with its own local optimum beside it.
+    local = report.objects["local_limit"]
+    assert any(one.network == "without 2.bias" for one in report.verdicts)
+    expected = ib.limits.relu_local_limit(
+        ib.ReLU.from_weights(np.c_[W, b], a[0]), np.c_[X, np.ones(20)], Y
+    )
+    assert local.value == pytest.approx(expected.value, rel=1e-6)
+
+
+def test_weights_that_carry_samples_by_a_bias_are_in_another_regime() -> None:
+    network = mlp(2, 3, 1, seed=0)
+    with torch.no_grad():
+        network[0].weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+        network[0].bias.zero_()
+        network[2].weight.copy_(torch.tensor([[40.0, 40.0, 40.0]]))
+        network[2].bias.fill_(-20.0)
+    inputs = np.array([[1.0, 1.0], [2.0, 1.0], [-1.0, -1.0], [-2.0, -1.0]])
+    labels = np.array([1.0, 1.0, -1.0, -1.0])
+    report = ib.diagnose(network, inputs, labels)
+    assert report.verdict.word == "ANOTHER REGIME" and fits(report)
+    assert "2.bias carries the scores of 2 samples" in report.verdict.sentence
+    assert "Kunin et al. 2023" in str(report)
+    assert report.objects["rates"].regime.kept == ("2.bias",)
+
+
+@pytest.mark.parametrize("labels", ["whole", "names", "rows"])
+def test_linear_outputs_of_all_classes_have_the_joint_margin(labels) -> None:
+    torch.manual_seed(0)
+    network = nn.Linear(2, 3).double()
+    limit = solve_multiclass_svm(np.c_[POINTS, np.ones(30)], CLASSES).require()
+    with torch.no_grad():
+        both = torch.tensor(limit.zeta)
+        network.weight.copy_(7 * both[:, :2])
+        network.bias.copy_(7 * both[:, 2])
+    y = {"whole": CLASSES, "names": np.array(["a", "b", "c"])[CLASSES], "rows": np.eye(3)[CLASSES]}
+    report = ib.diagnose(network, POINTS, y[labels], loss="cross-entropy")
+    assert report.verdict.word == "AT ITS LIMIT" and fits(report)
+    assert report.limit.objective == pytest.approx(limit.objective, rel=1e-7)
+    assert report.comparison.margin_ratio == pytest.approx(1, abs=1e-6)
+    held_out = ib.diagnose(network, POINTS, y[labels], X_val=POINTS[:9], y_val=y[labels][:9])
+    assert held_out.comparison.agreement == 1 and held_out.comparison.error_limit == 0
+
+
+def test_softmax_outputs_with_biases_have_their_problem_named() -> None:
+    network = mlp(2, 8, 3)
+    trained(network, POINTS, CLASSES, 15)
+    report = ib.diagnose(network, POINTS, CLASSES, loss="cross-entropy")
+    assert report.verdict.word == "PROBLEM NAMED" and "without 2.bias" in report.verdict.sentence
+    assert report.objects["kkt"].multipliers.shape == (30, 3) and fits(report)
+    # Losses are those of torch, which are numbers still at this size.
+    scores = network(torch.tensor(POINTS)).detach()
+    loss = float(cross_entropy(scores, torch.tensor(CLASSES)))
+    assert report.row()["log_inverse_loss"] == pytest.approx(-np.log(loss), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("act", "seconds"), [(nn.Tanh, "as with tanh"), (nn.Sigmoid, "as with tanh")]
+)
+def test_what_saturates_has_no_problem_and_says_why(act, seconds) -> None:
+    network = mlp(2, 6, 1, act=act)
+    trained(network, POINTS, np.where(CLASSES > 0, 1.0, -1.0), 12)
+    report = ib.diagnose(network, POINTS, np.where(CLASSES > 0, 1.0, -1.0))
+    assert report.verdict.word == "NO THEOREM" and seconds in report.verdict.sentence
+    assert "limit" not in report.objects and fits(report)
+
+
+def test_a_regime_that_is_read_early_is_not_said() -> None:
+    network = mlp(2, 16, 1)
+    trained(network, X, Y, 3)
+    report = ib.diagnose(network, X, Y)
+    assert report.verdict.word in ("NO THEOREM", "NOT SEPARATED")
+    assert "too early" in report.verdict.sentence or report.verdict.word == "NOT SEPARATED"
+
+
+def relu_without_biases() -> nn.Sequential:
+    network = nn.Sequential(nn.Linear(2, 8, bias=False), nn.ReLU(), nn.Linear(8, 1, bias=False))
+    torch.manual_seed(3)
+    for p in network.parameters():
+        nn.init.normal_(p)
+    return network.double()
+
+
+def test_the_optimiser_says_in_which_norm() -> None:
+    network = relu_without_biases()
+    inputs = np.c_[X[:, 0], np.ones(20)]
+    labels = np.sign(X[:, 0] - 0.1)
+    trained(network, inputs, labels, 20)
+    report = ib.diagnose(network, inputs, labels, optimizer="sign")
+    assert report.verdict.word == "PROBLEM NAMED" and fits(report)
+    assert "largest linf norm of a tensor" in report.verdict.sentence and "sign" in str(report)
+    kkt = report.objects["kkt"]
+    assert 0 < kkt.ratio_bound <= kkt.ratio <= 1 and np.isnan(kkt.residual)
+    # The bound by its own multipliers: lam.a over the sum of the l1 norms of what they combine to.
+    margins = labels * network(torch.tensor(inputs)).detach().numpy()[:, 0]
+    theta = {name: p.detach().numpy() for name, p in network.named_parameters()}
+    along = sum(float((part * theta[name]).sum()) for name, part in kkt.gradient.items())
+    wanted = kkt.multipliers @ (margins.min() - margins) + along
+    dual = sum(np.abs(part).sum() for part in kkt.gradient.values())
+    largest = max(np.abs(part).max() for part in theta.values())
+    assert kkt.ratio_bound == pytest.approx(wanted / dual / largest, rel=1e-6)
+
+
+def test_weight_decay_and_unknown_norms_are_no_limit() -> None:
+    network = relu_without_biases()
+    inputs, labels = np.c_[X[:, 0], np.ones(20)], np.sign(X[:, 0] - 0.1)
+    trained(network, inputs, labels, 20)
+    decayed = torch.optim.AdamW(network.parameters(), weight_decay=0.01)
+    report = ib.diagnose(network, inputs, labels, optimizer=decayed)
+    assert report.verdict.word == "NO THEOREM" and "weight decay" in report.verdict.sentence
+    assert "solve_fit" in report.verdict.sentence
+    report = ib.diagnose(
+        network, inputs, labels, optimizer=torch.optim.Adagrad(network.parameters())
+    )
+    assert report.verdict.word == "NO THEOREM" and "Adagrad" in report.verdict.sentence
+    held = torch.optim.SGD(network[2].parameters(), lr=0.1)
+    report = ib.diagnose(network, inputs, labels, optimizer=held)  # its first layer was not given
+    assert "linear in its weights" in str(report).splitlines()[0]
+    assert report.limit.objective == pytest.approx(
+        ib.solve_linear_svm(
+            np.maximum(inputs @ network[0].weight.detach().numpy().T, 0), labels
+        ).objective, rel=1e-7,
+    )  # fmt: skip
+
+
+def test_arguments_that_say_nothing_are_refused() -> None:
+    network = mlp(2, 3, 1)
+    with pytest.raises(ValueError, match=r"`loss` must be one of .*'cross-entropy'"):
+        ib.diagnose(network, X, Y, loss="hinge")
+    with pytest.raises(ValueError, match="`batches` must be one of"):
+        ib.diagnose(network, X, Y, batches="some")
+    with pytest.raises(TypeError, match=r"`earlier` must be a torch.nn.Module"):
+        ib.diagnose(network, X, Y, earlier=3)
+    with pytest.raises(ValueError, match=r"`earlier` lacks .*0.weight"):
+        ib.diagnose(trained_once(), X, Y, earlier={})
+
+
+def trained_once() -> nn.Sequential:
+    network = mlp(2, 16, 1)
+    trained(network, X, Y, 12)
+    return network
