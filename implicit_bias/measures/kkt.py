@@ -98,7 +98,7 @@ class KKTDistance(ReadOnly, Measured):
     )
 
     ratio: float = quantity(
-        "KKT ratio in the norms of the layers, at most",
+        "KKT ratio, at most",
         doc="Upper bound of the ratio rho of the linearised margin problem to the norm of the "
         "weights, in the norms that were asked for: rho is 1 at a KKT point in these norms, and "
         "below 1 elsewhere.",

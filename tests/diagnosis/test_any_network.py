@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot, softplus
 
@@ -215,6 +216,26 @@ def test_weight_decay_and_unknown_norms_are_no_limit() -> None:
             np.maximum(inputs @ network[0].weight.detach().numpy().T, 0), labels
         ).objective, rel=1e-7,
     )  # fmt: skip
+
+
+def test_linear_scores_that_decay_are_beside_their_ridge_fit() -> None:
+    torch.manual_seed(0)
+    network = nn.Linear(2, 1).double()
+    optimiser = torch.optim.SGD(network.parameters(), lr=1.0, weight_decay=0.05)
+    first = ib.diagnose(network, X, Y, optimizer=optimiser)
+    assert first.verdict.word == "NOT THERE YET" and fits(first)
+    for _ in range(400):
+        optimiser.zero_grad()
+        softplus(-torch.tensor(Y) * network(torch.tensor(X))[:, 0]).mean().backward()
+        optimiser.step()
+    report = ib.diagnose(network, X, Y, optimizer=optimiser)
+    assert report.verdict.word == "AT ITS LIMIT" and fits(report)
+    # scikit-learn's logistic regression on (x, 1), without an intercept of its own.
+    model = LogisticRegression(C=1 / (0.05 * 20), fit_intercept=False, tol=1e-12)
+    model.fit(np.c_[X, np.ones(20)], Y)
+    w = model.coef_[0]
+    value = np.logaddexp(0, -Y * (np.c_[X, np.ones(20)] @ w)).mean() + 0.05 / 2 * w @ w
+    assert report.objects["limit"].objective == pytest.approx(value, rel=1e-6)
 
 
 def test_arguments_that_say_nothing_are_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +27,7 @@ from ..prospects import farther_in_words
 from ..reports.finding import Finding
 from ..reports.heading import Heading
 from ..reports.report import Report
+from .decayed import RIDGE, finite_finding
 from .findings import course_finding, form_finding, limit_finding, network_finding, units_finding
 from .judgement import verdict_finding
 from .local import SECONDS, find_local
@@ -171,13 +173,18 @@ def diagnose(
         found = measure_own(structure, _optimum(structure, method), held_out)
         if trajectory is not None:
             _require_own(trajectory, found)
+        finite = finite_finding(found, method, kind)
         shown.stage("measuring how its weights grow")
-        problem = find_problem(found, method, kind, _weights(earlier))
+        problem = None
+        if finite is None:
+            problem = find_problem(found, method, kind, _weights(earlier))
         shown.stage("looking for its local limit")
         search = partial(find_local, max_weights=max_weights, max_seconds=max_seconds)
-        findings = tuple(_find(found, problem, kind, trajectory, search))
+        findings = tuple(_find(found, finite or problem, kind, trajectory, search))
         own = Finding.said("own", objects={"network": network})
         theory = problem.theory if problem is not None else theory_of(found, method)
+        if finite is not None:
+            theory = RIDGE
         heading = _heading(found, theory, held_out, f"{loss} loss, {method.in_words(batches)}")
         return Report(heading, (*findings, own), call="implicit_bias.diagnose(network, X, y)")
 
@@ -190,12 +197,16 @@ def _optimum(structure: Structure, method: Method) -> Optimum:
 
 def _find(
     found: MeasuredNetwork,
-    problem: Problem | None,
+    problem: Problem | Finding | None,
     loss: MarginLoss,
     trajectory: Trajectory | None,
     search: Callable[[MeasuredNetwork], Finding],
 ) -> Iterator[Finding]:
-    """Yield the findings in the order of a reader."""
+    """Yield the findings in the order of a reader; a finding in place of a problem is its limit."""
+    if isinstance(problem, Finding):
+        yield from (problem, form_finding(found.structure, assumes=False))
+        yield replace(network_finding(found, loss), assumptions=())
+        return
     twins = unseparated_twins(found.structure.subject)
     course = None if trajectory is None else course_finding(trajectory, found)
     local = search(found) if problem is None else None

@@ -105,7 +105,7 @@ def _of_units(structure: Structure, y: Floats) -> Optimum:
         Without units they are the gradients of the scores.
         """
         if units is None:
-            return _gradients(subject).numpy()
+            return score_gradients(subject).numpy()
         phi = units.features(subject)
         return (phi[:, 0] if shared else phi.flatten(1)).numpy()
 
@@ -129,7 +129,7 @@ def _of_units(structure: Structure, y: Floats) -> Optimum:
     return Optimum(UnitFeatures.name, limit, _bound_of(limit), features)
 
 
-def _gradients(subject: Subject) -> torch.Tensor:
+def score_gradients(subject: Subject) -> torch.Tensor:
     """Return the gradients (n, P), or (n, K, P), of all scores in all weights."""
     rows = subject.jacobian(subject.weights, tuple(subject.weights))
     axes = 1 + (subject.n_outputs > 1)
@@ -144,13 +144,13 @@ def _of_classes(structure: Structure) -> Optimum:
         "one gradient a score",
         "take fewer samples or a smaller network",
     )
-    gradients, y = _gradients(subject), subject.data.y
+    gradients, y = score_gradients(subject), subject.data.y
     margins = ((gradients * y[:, :, None]).sum(1, keepdim=True) - gradients)[y == 0]
     limit = solve_limit(HardMarginSVM(), margins.numpy(), np.ones(len(margins)))
 
     def features(other: Subject) -> Floats:
         """Return the gradients (n K, P) of all scores."""
-        return _gradients(other).flatten(0, 1).numpy()
+        return score_gradients(other).flatten(0, 1).numpy()
 
     return Optimum("margins of all classes", limit, _bound_of(limit), features)
 

@@ -184,14 +184,23 @@ def problem_evidence(found: MeasuredNetwork, problem: Problem) -> Iterator[Evide
     if problem.unnamed:
         yield Evidence(theory="none", reason=problem.unnamed, beside=beside)
         return
-    if regime.name is RegimeName.HIGHEST_RATE:
-        carriers = _listed(regime.kept or regime.minimised)
-        verb = "carries" if len(regime.kept or regime.minimised) == 1 else "carry"
+    if regime.name is RegimeName.HIGHEST_RATE and regime.kept:
+        carriers = _listed(regime.kept)
+        verb = "carries" if len(regime.kept) == 1 else "carry"
         yield Evidence(
             theory="regime",
             numbers=f"{carriers} {verb} the scores of {_n_lost(found, regime)} samples, which the "
             f"network does not separate without",
             reason=f"the limit, if it stays there, is of: {problem.program}",
+        )
+        return
+    if regime.name is RegimeName.HIGHEST_RATE:
+        yield Evidence(
+            theory="problem",
+            numbers=f"a KKT point with the least norm of {_listed(regime.minimised)}, the weights "
+            "of the highest rate, at margin 1",
+            reason="if weights converge at their exact rates",
+            beside=beside,
         )
         return
     what = "a KKT point of the network"
@@ -345,8 +354,9 @@ def _assumptions(problem: Problem) -> Iterator[Assumption]:
             None, "the theorem's threshold", "not computed",
         )  # fmt: skip
     if regime.name is RegimeName.HIGHEST_RATE:
+        carriers = _listed(regime.kept or regime.minimised)
         yield Assumption(
-            f"conditional separability: no weights separate with {_listed(regime.kept)} at 0",
+            f"conditional separability: no weights separate with {carriers} at 0",
             None, "conditional separability", "other weights may do without",
         )  # fmt: skip
         yield Assumption(DIRECTION.text, None, DIRECTION.name, "cannot be checked")
