@@ -19,7 +19,7 @@ from .._support.kinds import anything
 from .._support.shown import ReadOnly
 from .._support.solve import Norm, NormName, nonnegative_fit
 from .._support.words import WeightNorm
-from ..networks.adapted import in_float64, plain
+from ..networks.adapted import detached_copy, in_float64, plain
 from ..networks.losses.margins import are_classes
 from ..networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ..networks.protocols import HasDualNorms, check_homogeneous, check_scores
@@ -73,7 +73,8 @@ class KKTDistance(ReadOnly, Measured):
         "point.",
     )
     residual: float = quantity(
-        column="kkt_residual", doc="``||w - fit|| / ||w||``; 0 at a KKT point."
+        column="kkt_residual",
+        doc="``||w - fit|| / ||w||``; 0 at a KKT point that is on no kink of an activation.",
     )
     residual_bound: float = quantity(
         "  residual of any multipliers, at least",
@@ -109,6 +110,14 @@ class KKTDistance(ReadOnly, Measured):
         doc="Certified lower bound of rho, from multipliers.",
         default=math.nan,
     )
+    clarke_residual: float | None = quantity(
+        "KKT residual with the gradients of both sides of kinks",
+        doc="The least on margins up to 1.1 with gates free where a ReLU-like activation is at its "
+        "kink, as in `kkt_level`; 0 at a KKT point of a ReLU network, whose `residual` may be "
+        "anything there. None without kinks, or if they were not asked for.",
+        ideal=0.0,
+        default=None,
+    )
 
     @derived(column="kkt_margin_bound")
     def margin_bound(self) -> float:
@@ -143,6 +152,7 @@ def kkt_distance(
     gates: Inputs | None,
     *,
     norm: Mapping[str, Norm] | Mapping[str, NormName] | Mapping[str, WeightNorm] | None = None,
+    kinks: bool = True,
 ) -> KKTDistance:
     r"""Measure how well weights satisfy the KKT conditions of the margin problem.
 
@@ -166,6 +176,9 @@ def kkt_distance(
         Norms of the layers in which `ratio` and `ratio_bound` are measured, by the names of the
         network's trained weights; the largest of them is the norm of the weights. By default the l2
         norm of all weights. A weight of several axes counts as a matrix with its first as rows.
+    kinks : bool
+        Whether `clarke_residual` is measured where activations like ReLU are found, which takes
+        longer than all the rest.
 
     Returns
     -------
@@ -255,6 +268,7 @@ def kkt_distance(
     else:
         ratio = kkt_ratio(w, excess, degree, network, data, layers)
     fit_norm, total, epsilon = float(fit.norm()), float(lam.sum()), float((w - fit).norm())
+    free = _at_kinks(network, data) if kinks else None
     return KKTDistance(
         cosine=float(w @ fit) / (size * fit_norm) if fit_norm > 0 else 0.0,
         residual=epsilon / size,
@@ -266,6 +280,7 @@ def kkt_distance(
         dual_norms=_dual_norms(network, lam, data, (size**2 / degree) ** ((degree - 2) / 2)),
         ratio=ratio.above,
         ratio_bound=ratio.below,
+        clarke_residual=free,
     )
 
 
@@ -296,6 +311,19 @@ def _scores(network: torch.nn.Module, data: GatedData) -> Tensor:
         scores: Tensor = network(data.X, data.gates)
     check_scores(scores, (len(data.X), *scores.shape[1:2]), network)
     return scores
+
+
+def _at_kinks(network: torch.nn.Module, data: GatedData) -> float | None:
+    """Return the residual with the gradients of both sides of kinks; None where there are none."""
+    from ..networks.recognition.subject import Subject
+    from .fit.margin_rows import MarginRows
+    from .level import clarke_residual
+
+    if data.y.device.type != "cpu":
+        network = detached_copy(network).cpu()
+        data = GatedData(*(None if one is None else one.cpu() for one in data))
+    residual, _, n_kinks = clarke_residual(MarginRows(Subject(network, data)))
+    return residual if n_kinks else None
 
 
 def _margins_as_scores(

@@ -44,12 +44,17 @@ ON_MARGIN = 1.1
 _MORE = 20
 # Gradients that may be held, at least; and those that enter at once.
 _FEWEST, _AT_ONCE = 64, 200
+# Entries of gradients of rows whose gates are free, those of the smallest margins; and all that are
+# computed of them in at least so many rounds.
+_FREE, _ENTRIES, _FEW_ROUNDS = 2**23, 2**27, 6
 # Rounds in which violated rows and gates enter, sweeps over the gates of several layers in each,
 # and the distance of the bounds at which no more are looked for.
 _ROUNDS, _SWEEPS, _CLOSE = 60, 3, 1e-7
 # Metrics of a norm that are tried in turn, the power of ten that what vanishes in them is raised to
 # in the end, and the relative distance of the bounds that ends it.
 _METRICS, _FLOOR, _SURE = 80, -7, 1e-4
+# Fewer metrics where products of all gradients cost more multiplications than this in all.
+_WORK, _FEW_METRICS = 2e11, 8
 # Violations that are rounding, of the size of slopes; and what asks for nothing, of the margin.
 _ROUNDING, _LITTLE = 1e-9, 1e-6
 
@@ -245,13 +250,13 @@ class _Cone:
         order = torch.argsort(rows.margins + torch.where(usable, 0.0, torch.inf))
         first = order[: min(int(near.sum()) + _MORE, int(usable.sum()), self.most)]
         self.index, self.gradients = first, rows.gradients(first)
+        self.gram = self.gradients @ self.gradients.T
         self.gates, self.kinks, self.at_kinks = list[Tensor](), list[Tensor](), first[:0]
         if rows.kinks:
-            some = near.nonzero()[:, 0]
-            self.kinks = [rows.of_rows(kinks, some) for kinks in rows.kinks]
-            here = torch.stack([kinks.any(1) for kinks in self.kinks]).any(0)
-            self.at_kinks = some[here][: self.most]
-            self.kinks = [kinks[here][: self.most] for kinks in self.kinks]
+            some = order[: int(near.sum())]
+            here = torch.stack([rows.of_rows(kinks, some).any(1) for kinks in rows.kinks]).any(0)
+            self.at_kinks = some[here][: max(_FREE // len(rows.w), _FEWEST)]
+            self.kinks = [rows.of_rows(kinks, self.at_kinks) for kinks in rows.kinks]
             self.gates = [rows.of_rows(gates, self.at_kinks) for gates in rows.gates]
 
     @property
@@ -276,7 +281,8 @@ class _Cone:
         dual = torch.linalg.vector_norm if norm is None else norm.dual
         size = float(value(w))
         best = _Point(Ratio(), torch.zeros_like(self.excess), torch.zeros_like(w))
-        for _ in range(_ROUNDS):
+        work = max(len(self.at_kinks), 1) * len(w)
+        for _ in range(min(_ROUNDS, max(_ENTRIES // work, _FEW_ROUNDS))):
             lam, v = solve()
             combined = lam @ self.gradients
             length, reached = float(dual(combined)), float(combined @ w - lam @ self._excess)
@@ -285,7 +291,7 @@ class _Cone:
                 by_row = torch.zeros_like(self.excess).index_add_(0, self.index, scale * lam)
                 best.ratio.below = min(reached / length / size, 1.0)
                 best.lam, best.combined = by_row, scale * combined
-            share, entered = self._ask(w - v)
+            share, entered = self._ask(w - v, lam > 0)
             above = (1 - share) * float(value(v)) / size + 2 * share
             best.ratio.above = min(best.ratio.above, max(above, best.ratio.below))
             if not entered or best.ratio.above - best.ratio.below < _CLOSE:
@@ -304,7 +310,7 @@ class _Cone:
     def _least_squares(self) -> tuple[Tensor, Tensor]:
         """Return multipliers of the gradients that have entered, and their sum as v."""
         wanted = self.gradients @ self.rows.w - self._excess
-        lam = nonnegative_fit(self.gradients @ self.gradients.T, wanted)
+        lam = nonnegative_fit(self.gram, wanted)
         return lam, lam @ self.gradients
 
     def _reweighted(self, norm: LayerNorms) -> tuple[Tensor, Tensor]:
@@ -316,7 +322,8 @@ class _Cone:
         wanted = G @ w - self._excess
         lam, v = self._least_squares()
         best, low, high = (lam, w), 0.0, math.inf
-        for floor in torch.logspace(-1, _FLOOR, _METRICS, dtype=torch.float64).tolist():
+        n_metrics = min(_METRICS, max(int(_WORK / len(G) / G.numel()), _FEW_METRICS))
+        for floor in torch.logspace(-1, _FLOOR, n_metrics, dtype=torch.float64).tolist():
             combined = lam @ G
             size = norm.dual(combined)
             if not size > 0:
@@ -347,8 +354,8 @@ class _Cone:
         lam[asking] = found.lam
         return lam, found.v
 
-    def _ask(self, off: Tensor) -> tuple[float, bool]:
-        """Let in what v = theta - off violates.
+    def _ask(self, off: Tensor, needed: Tensor) -> tuple[float, bool]:
+        """Let in what v = theta - off violates, in place of what is not needed if memory is short.
 
         Returns
         -------
@@ -357,25 +364,38 @@ class _Cone:
         """
         rows = self.rows
         missing = torch.where(self.usable, rows.slopes(off) - self.excess, -torch.inf)
-        room = self.excess + rows.slopes(rows.w)
-        small = _ROUNDING * float((rows.slopes(rows.w).abs() + self.excess).max())
+        small = _ROUNDING * float((rows.along.abs() + self.excess).max())
+        share = _share(missing, self.excess + rows.along, small)
         known = torch.zeros_like(self.usable).index_fill_(0, self.index, True)
-        wrong = (~known & (missing > small)).nonzero()[:, 0]
-        wrong = wrong[torch.argsort(missing[wrong], descending=True)][:_AT_ONCE]
-        entering, share = [(wrong, rows.gradients(wrong))], _share(missing, room, small)
+        space = self.most - int(needed.sum())
+        wrong = _worst(missing, ~known & (missing > small), min(space, _AT_ONCE))
+        entering: list[tuple[Tensor, Gates | None]] = [(wrong, None)]
         if len(self.at_kinks):
             slopes, gates = self._steepest_gates(off)
             more = slopes - self.excess[self.at_kinks]
             share = max(share, _share(more, self._room_at_kinks, small))
-            open_ = (more > small).nonzero()[:, 0]
-            own = [c[open_] for c in gates]
-            entering.append((self.at_kinks[open_], rows.gradients(self.at_kinks[open_], own)))
-        index = torch.cat([one for one, _ in entering])
-        if not len(index) or len(self.index) + len(index) > self.most:
-            return share, False
+            open_ = _worst(more, more > small, space - len(wrong))
+            entering.append((self.at_kinks[open_], [c[open_] for c in gates]))
+        n_new = sum(len(index) for index, _ in entering)
+        if len(self.index) + n_new > self.most:
+            self.index, self.gradients = self.index[needed], self.gradients[needed]
+            self.gram = self.gram[needed][:, needed]
+        for index, own in entering:
+            self._enter(index, own)
+        return share, n_new > 0
+
+    def _enter(self, index: Tensor, gates: Gates | None) -> None:
+        """Let in the gradients of rows (k,), with gates of their own if there are any."""
+        new = self.rows.gradients(index, gates)
+        between = new @ self.gradients.T
+        self.gram = torch.cat(
+            [
+                torch.cat([self.gram, between.T], dim=1),
+                torch.cat([between, new @ new.T], dim=1),
+            ]
+        )
         self.index = torch.cat([self.index, index])
-        self.gradients = torch.cat([self.gradients, *(G for _, G in entering)])
-        return share, True
+        self.gradients = torch.cat([self.gradients, new])
 
     def _steepest_gates(self, off: Tensor) -> tuple[Tensor, Gates]:
         """Return the largest ``<g, off>`` (k,) of rows at kinks, and the gates that have it.
@@ -399,6 +419,12 @@ class _Cone:
             ]
             best = torch.where(better, slopes, best)
         return best, kept
+
+
+def _worst(missing: Tensor, wrong: Tensor, most: int) -> Tensor:
+    """Return the numbers of at most so many of the wrong rows, those that miss most first."""
+    index = wrong.nonzero()[:, 0]
+    return index[torch.argsort(missing[index], descending=True)][: max(most, 0)]
 
 
 def _share(missing: Tensor, room: Tensor, small: float) -> float:

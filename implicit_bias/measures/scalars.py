@@ -314,7 +314,10 @@ def wrongly_small(norms: Array, dual_norms: Array, limit: MarginLimit | None) ->
 def kkt_where_separated(
     network: torch.nn.Module, sample: Sample[Any] | GatedData, margins: Array
 ) -> KKTDistance | None:
-    """KKT distance of a homogeneous network that separates the sample; None for any other."""
+    """KKT distance of a homogeneous network that separates the sample; None for any other.
+
+    With the gradients that differentiation returns: along training there is no time for more.
+    """
     if not isinstance(network, Homogeneous) or not margins.min() > 0:
         return None
-    return kkt_distance(network, *sample)
+    return kkt_distance(network, *sample, kinks=False)

@@ -163,7 +163,10 @@ def _train_and_compare(
     setup.progress.stage("comparing")
     quick = not classes or n_margins(setup.train.y) <= MOST_MARGINS
     layers = None if own is None or euclidean else _layers(network, own)
-    kkt = kkt_distance(network, *setup.train, norm=layers) if trained.separates and quick else None
+    kkt = None
+    if trained.separates and quick:
+        # Their gates are given, so that there are no kinks.
+        kkt = kkt_distance(network, *setup.train, norm=layers, kinks=False)
     comparison = compare(limit, network, *samples, kkt=kkt if euclidean else None, own=own)
     state = measure_network(network, *samples, kkt)
     assumptions = setup.declared(

@@ -79,6 +79,7 @@ EXEMPT = [
     ("research/half-space-features.md", r"is 72 %", PRINTED),
     ("research/kernels.md", r"300 of 2,010", SET),
     ("research/thesis.md", r"^E?[\d.]+[ab]?(?:(?:,| to) [\d.]+)*", "the number of a figure"),
+    ("stationarity.md", r"up to 1\.1 s|within 0\.05 of its|by 2 to 10 times", SET),
     ("slow-units.md", r"samples times weights are at most 2e7|at most 0\.2|Above 0\.2", SET),
     ("slow-units.md", r"times of 1 % and 10 %", SET),
     ("speed.md", r"1\.2e10 flops|0\.3 s|1e-120 to 1e120|above 1e8|of gap 1e-10|1e-4 and 1e-6", SET),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Callable
@@ -280,3 +281,65 @@ def test_what_cannot_be_measured_is_named(change, said) -> None:
     y = [1, -1] if y[0] * y[1] > 0 else y
     with pytest.raises((TypeError, ValueError), match=said):
         kkt_level(**({"network": network, "X": X, "y": y} | change))
+
+
+def test_batch_statistics_count_where_the_network_is_trained_with_them() -> None:
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(
+        torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Tanh(), torch.nn.Linear(4, 1)
+    ).double()
+    X = np.random.default_rng(0).normal(size=(8, 3))
+    y = np.sign(copy.deepcopy(network)(torch.tensor(X)).detach().numpy()[:, 0])
+    G, a = linearised(network, X, y)
+    found = kkt_level(network, X, y)
+    theta = np.concatenate([p.detach().numpy().ravel() for p in network.parameters()])
+    lam = found.multipliers
+    proved = lam @ a / np.linalg.norm(lam @ G) / np.linalg.norm(theta)
+    assert proved == pytest.approx(found.ratio_bound, rel=1e-6)
+    assert found.ratio - found.ratio_bound < 1e-6
+
+
+class _Once(torch.autograd.Function):
+    """The square, with a backward that torch is told to differentiate but once."""
+
+    @staticmethod
+    def forward(ctx, z):
+        ctx.save_for_backward(z)
+        return z**2
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, above):
+        (z,) = ctx.saved_tensors
+        return 2 * z * above
+
+
+def test_a_backward_that_is_differentiated_once_is_enough() -> None:
+    class Own(torch.nn.Module):
+        def __init__(self, square) -> None:
+            super().__init__()
+            self.square, self.layer = square, torch.nn.Linear(2, 1).double()
+
+        def forward(self, X: torch.Tensor) -> torch.Tensor:
+            return self.square(self.layer(X))
+
+    torch.manual_seed(0)
+    network = Own(_Once.apply)
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    known = Own(torch.square)
+    known.load_state_dict(network.state_dict())
+    found, expected = (kkt_level(one, X, np.ones(5), None) for one in (network, known))
+    assert found.ratio_bound == pytest.approx(expected.ratio_bound, rel=1e-9)
+    np.testing.assert_allclose(found.multipliers, expected.multipliers, atol=1e-9)
+
+
+def test_kkt_distance_has_the_residual_at_kinks_beside_that_of_one_side() -> None:
+    # Bias-free: f = max(x1 + e, 0) at e = 0 twice, on both sides of the kink of the second unit.
+    network = ReLU.from_weights([[1.0, 0.0], [1.0, 1.0]], [1.0, 1.0])
+    X, y = np.array([[1.0, -1.0], [1.0, -1.0 + 1e-9]]), np.ones(2)
+    found = kkt_distance(network, X, y, None)
+    level = kkt_level(network, X, y)
+    assert found.clarke_residual == pytest.approx(level.residual, abs=1e-6)
+    assert found.clarke_residual <= found.residual + 1e-6
+    assert kkt_distance(network, X, y, None, kinks=False).clarke_residual is None
+    assert kkt_distance(network, X[:, :1] @ np.ones((1, 2)), y, None).clarke_residual is None

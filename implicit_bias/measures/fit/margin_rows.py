@@ -8,7 +8,7 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad, vmap
+from torch.func import grad, vmap
 
 from ...networks.losses.margins import are_classes
 from ...networks.placed_data import GatedData
@@ -16,8 +16,8 @@ from ...networks.recognition.subject import Subject
 from .gradients import flat
 from .open_gates import OpenGates
 
-# Float64 entries of gradients that are held at once: a quarter of a gibibyte.
-ENTRIES = 2**25
+# Float64 entries of gradients that are held at once: half a gibibyte.
+ENTRIES = 2**26
 # Inputs of an activation of at most this share of their median size count as at its kink.
 NEAR = 0.05
 
@@ -37,11 +37,10 @@ class MarginRows:
 
     subject: Subject
 
-    @cached_property
+    @property
     def samples(self) -> Tensor:
         """Numbers (R,) of the samples."""
-        y = self.subject.data.y
-        return (y == 0).nonzero()[:, 0] if are_classes(y) else torch.arange(len(y))
+        return self.subject.rows[:, 0]
 
     @cached_property
     def w(self) -> Tensor:
@@ -51,7 +50,12 @@ class MarginRows:
     @cached_property
     def margins(self) -> Tensor:
         """Margins (R,)."""
-        return self._of_scores(self.subject.scores(self.subject.weights))
+        return self.subject.margins(self.subject.weights)
+
+    @cached_property
+    def along(self) -> Tensor:
+        """Slopes (R,) of the margins along the weights."""
+        return self.slopes(self.w)
 
     def combined(self, lam: Tensor) -> Tensor:
         """Return ``sum_r lam_r grad m_r`` (P,)."""
@@ -64,21 +68,22 @@ class MarginRows:
 
     def slopes(self, direction: Tensor) -> Tensor:
         """Return ``<grad m_r, direction>`` (R,)."""
+        if not self.subject.twice:
+            rows = torch.arange(len(self.samples))
+            return self.gradients(rows) @ direction
         _, _, u, combined = self._graph
         (slopes,) = torch.autograd.grad(
             combined @ direction, u, retain_graph=True, materialize_grads=True
         )
-        return self._of_scores(slopes)
+        return self.subject.margins_of(slopes)
 
     def gradients(self, rows: Tensor, gates: Gates | None = None) -> Tensor:
         """Return the gradients (k, P) of rows (k,), with gates of their own if they are given."""
         if len(rows) == 0:
             return self.w.new_zeros(0, len(self.w))
-        if not self._by_sample:
+        if not self._one_by_one:
             return torch.stack([self.combined(one) for one in self._alone(rows)])
-        each = vmap(grad(self._margin), in_dims=self._axes, chunk_size=self._at_once)
-        found = each(dict(self.subject.weights), *self._inputs(rows), gates or [])
-        return torch.cat([found[name].flatten(1) for name in self.subject.weights], dim=1)
+        return self._vectorised(rows, gates)
 
     def gate_slopes(self, rows: Tensor, gates: Gates, direction: Tensor) -> tuple[Tensor, Gates]:
         """Return ``<grad m_r, direction>`` (k,) with gates of their own, and its slope in these."""
@@ -107,7 +112,7 @@ class MarginRows:
         with OpenGates() as mode:
             scores = self._scores(self.subject.weights, self.subject.data)
         n = len(self.subject.data.X)
-        if not self._by_sample or not mode.seen or any(z.numel() % n for z in mode.seen):
+        if not mode.seen or any(z.numel() % n for z in mode.seen) or not self._one_by_one:
             return []
         found = [(z > 0).to(z).reshape(n, -1) for z in mode.seen]
         first = self.subject.data.take(torch.arange(1))
@@ -152,13 +157,26 @@ class MarginRows:
             name: part.view(p.shape) for (name, p), part in zip(weights.items(), parts, strict=True)
         }
 
-    @property
-    def _by_sample(self) -> bool:
-        return getattr(self.subject, "by_sample", True)
+    @cached_property
+    def _one_by_one(self) -> bool:
+        """Whether gradients of several rows can be had at once, each of its sample alone."""
+        if not (self.subject.by_sample and self.subject.twice):
+            return False
+        first = torch.zeros(1, dtype=torch.long)
+        try:
+            found = self._vectorised(first, None)[0]
+        except Exception:  # of torch.func, or of a module that branches on its values
+            return False
+        return torch.allclose(found, self.combined(self._alone(first)[0]))
+
+    def _vectorised(self, rows: Tensor, gates: Gates | None) -> Tensor:
+        each = vmap(grad(self._margin), in_dims=self._axes, chunk_size=self._at_once)
+        found = each(dict(self.subject.weights), *self._inputs(rows), gates or [])
+        return torch.cat([found[name].flatten(1) for name in self.subject.weights], dim=1)
 
     @property
     def _at_once(self) -> int:
-        return max(1, ENTRIES // 4 // max(len(self.w), self.subject.data.X.numel()))
+        return max(1, ENTRIES // 8 // max(len(self.w), self.subject.data.X.numel()))
 
     @property
     def _axes(self) -> tuple[int | None, ...]:
@@ -181,17 +199,13 @@ class MarginRows:
     ) -> Tensor:
         """Return the margin of one row; `c` are coefficients of the scores."""
         with OpenGates(gates) if gates else contextlib.nullcontext():
-            scores = self._called(weights, x[None], None if gate is None else gate[None])
+            own = None if gate is None else gate[None]
+            scores = self.subject.called(weights, x[None], own)
         return (scores.reshape(c.shape) * c).sum()
 
     def _scores(self, weights: dict[str, Tensor], data: GatedData) -> Tensor:
         with torch.no_grad():
-            return self._called(weights, data.X, data.gates)
-
-    def _called(self, weights: dict[str, Tensor], X: Tensor, gates: Tensor | None) -> Tensor:
-        subject = self.subject
-        scores: Tensor = functional_call(subject.network, subject.named(weights), (X, gates))
-        return scores
+            return self.subject.called(weights, data.X, data.gates)
 
     @cached_property
     def _graph(self) -> tuple[Tensor, list[Tensor], Tensor, Tensor]:
@@ -199,18 +213,14 @@ class MarginRows:
         with torch.enable_grad():
             weights = {name: p.clone().requires_grad_() for name, p in self.subject.weights.items()}
             leaves = list(weights.values())
-            scores = self._called(weights, self.subject.data.X, self.subject.data.gates)
+            scores = self.subject.called(weights, self.subject.data.X, self.subject.data.gates)
             u = torch.zeros_like(scores, requires_grad=True)
+            if not self.subject.twice:
+                return scores, leaves, u, self.w
             combined = torch.autograd.grad(
                 scores, leaves, u, create_graph=True, materialize_grads=True
             )
             return scores, leaves, u, flat(combined)
-
-    def _of_scores(self, scores: Tensor) -> Tensor:
-        y = self.subject.data.y
-        if not are_classes(y):
-            return y * scores
-        return ((scores * y).sum(1, keepdim=True) - scores)[y == 0]
 
     def _to_scores(self, lam: Tensor) -> Tensor:
         """Return coefficients of the scores whose sum is ``sum_r lam_r m_r``."""

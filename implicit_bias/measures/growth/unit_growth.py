@@ -100,7 +100,7 @@ def unit_growth(
         raise TypeError(f"{_missing(network)} `degree`")
     if not isinstance(network, HasUnitNorms) or not isinstance(network, HasDualNorms):
         raise TypeError(f"{_missing(network)} `unit_norms` and `dual_norms`")
-    kkt = kkt_distance(network, X, y, gates) if kkt is None else kkt
+    kkt = kkt_distance(network, X, y, gates, kinks=False) if kkt is None else kkt
     degree, norms = network.degree, to_numpy(network.unit_norms().double())
     dual_norms = np.array(kkt.dual_norms)
     growth = UnitGrowth(

@@ -48,7 +48,7 @@ class ValueObserver:
         """Measure `network`: "value", "kkt_residual" and "weights" (P,)."""
         value, residual = value_of(network, self._train), math.nan
         if math.isfinite(value):
-            residual = kkt_distance(network, *self._train).residual
+            residual = kkt_distance(network, *self._train, kinks=False).residual
         return {"value": value, "kkt_residual": residual, "weights": flat_weights(network)}
 
 

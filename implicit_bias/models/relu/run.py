@@ -213,6 +213,7 @@ def _measured(setup: ReLUSetup, trajectory: Trajectory, found: Finding) -> Findi
         *(state.lines("group_norm") if math.isfinite(state.group_norm) else []),
         *lines(known, "train_accuracy", "n_steps", "final_loss", "log_inverse_loss"),
         *lines(known, "gate_changes", "kkt_cosine", "kkt_residual", "kkt_complementarity"),
+        *([] if kkt is None else kkt.lines("clarke_residual")),
         *lines(known, "training_seconds"),
     )
     return found.but(

@@ -142,7 +142,7 @@ class Subject:
     def scores(self, weights: Weights) -> Tensor:
         """Return the scores (n,), or (n, K), at these weights; those not named stay as given."""
         with torch.no_grad():
-            return self._called(weights, self.data.X, self.data.gates)
+            return self.called(weights, self.data.X, self.data.gates)
 
     def points(self) -> list[Weights]:
         """Return random weights, and the given ones last: zeros say nothing of a degree."""
@@ -160,7 +160,7 @@ class Subject:
 
         def scores(*moving: Tensor) -> Tensor:
             named = {**weights, **dict(zip(direction, moving, strict=True))}
-            return self._called(named, self.data.X, self.data.gates)
+            return self.called(named, self.data.X, self.data.gates)
 
         moving = tuple(weights[name] for name in direction)
         slopes: Tensor = jvp(scores, moving, tuple(direction.values()))[1]  # type: ignore[no-untyped-call]
@@ -170,7 +170,7 @@ class Subject:
         """Return the sum of `cotangent` times the scores, and its gradient in these weights."""
         with torch.enable_grad():
             leaves = {name: p.detach().clone().requires_grad_() for name, p in weights.items()}
-            weighted = (cotangent * self._called(leaves, self.data.X, self.data.gates)).sum()
+            weighted = (cotangent * self.called(leaves, self.data.X, self.data.gates)).sum()
             total = float(weighted.detach())
             if not weighted.requires_grad:
                 return total, {name: torch.zeros_like(p) for name, p in weights.items()}
@@ -208,7 +208,7 @@ class Subject:
         def score(moving: dict[str, Tensor], x: Tensor, gate: Tensor | None) -> Tensor:
             """Return the score, or scores, of one sample."""
             own = None if gate is None else gate[None]
-            return self._called({**fixed, **moving}, x[None], own)[0]
+            return self.called({**fixed, **moving}, x[None], own)[0]
 
         data = self.data
         axes = (None, 0, None if data.gates is None else 0)
@@ -223,7 +223,7 @@ class Subject:
                 name: weights[name].clone().requires_grad_()
                 for name in (weights if names is None else names)
             }
-            scores = self._called({**weights, **leaves}, self.data.X, self.data.gates)
+            scores = self.called({**weights, **leaves}, self.data.X, self.data.gates)
             if not scores.requires_grad:  # cut off from all weights
                 return {name: p.new_zeros(*scores.shape, *p.shape) for name, p in leaves.items()}
             own = list(leaves.values())
@@ -258,7 +258,8 @@ class Subject:
         """Return random weights, each parameter of the size that it has, or of the others' if 0."""
         return drawn(self.weights, seed)
 
-    def _called(self, weights: Weights, X: Tensor, gates: Tensor | None) -> Tensor:
+    def called(self, weights: Weights, X: Tensor, gates: Tensor | None) -> Tensor:
+        """Return what the module says of any inputs at these weights, differentiable in them."""
         # Statistics that a part in training mode keeps are its own at every call.
         kept = {name: value.clone() for name, value in self._kept.items()}
         scores: Tensor = functional_call(self.network, {**self.named(weights), **kept}, (X, gates))

@@ -192,7 +192,8 @@ def _train_one(setup: ClassesSetup, label: int, limit: Limit) -> OfClass | None:
     )
     if not trajectory.finished:
         return None
-    kkt = kkt_distance(network, *samples[0]) if trajectory.smallest_margin[-1] > 0 else None
+    separates = trajectory.smallest_margin[-1] > 0
+    kkt = kkt_distance(network, *samples[0], kinks=False) if separates else None
     return OfClass(
         network,
         trajectory,

@@ -1,0 +1,240 @@
+"""Small networks with biases, skips or normalisation, trained far: KKT residuals on the way.
+
+    python -m experiments.any_network --full --out experiments/results
+
+Full batches, the logistic loss or the cross-entropy of softmax, steps along the gradient of
+u = log(1/loss), of the smaller of 0.01 ||theta|| and 0.3 over its norm, in float64; torch's start
+after `torch.manual_seed`. One row a network and level of u, `any_network.csv`:
+
+    shares           ||theta_i|| / ||theta|| of every tensor, the head's centred where there are K
+                     classes
+    ratio_bound      lower bound of the KKT ratio rho of the network as it is, and `ratio` the upper
+    residual         its KKT residual with gradients of both sides of kinks; `one_sided` without
+    h_margin         smallest margin of the homogenised network f_H over that of the network
+    h_residual       KKT residual of f_H, if it separates
+    increment        sine of the angle between the weights and what they moved by since they had a
+                     third of this u
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import click
+import numpy as np
+import torch
+from torch import Tensor
+
+import implicit_bias as ib
+from implicit_bias.dynamics import centred_head, increment_residual
+
+from .tables import Kept, keep_rows, out_folder, sizes
+
+# A level of u, and that of the checkpoint before it.
+LEVELS: tuple[tuple[float, float], ...] = ((30.0, 9.5), (300.0, 95.0), (3000.0, 949.0))
+SMALL, FULL = 30, 3000
+Weights = dict[str, Tensor]
+
+
+class Residual(torch.nn.Module):
+    """x + V relu(U x + b) + b', and a linear head."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.below, self.above = torch.nn.Linear(2, width), torch.nn.Linear(width, 2)
+        self.head = torch.nn.Linear(2, 1)
+
+    def forward(self, X: Tensor) -> Tensor:
+        scores: Tensor = self.head(X + self.above(torch.relu(self.below(X))))
+        return scores
+
+
+def layers(*widths: int) -> torch.nn.Sequential:
+    """Linear layers with biases, and ReLUs between them."""
+    parts: list[torch.nn.Module] = []
+    for below, above in pairwise(widths):
+        parts += [torch.nn.Linear(below, above), torch.nn.ReLU()]
+    return torch.nn.Sequential(*parts[:-1])
+
+
+def normalised() -> torch.nn.Sequential:
+    """Return a layer of ten units behind statistics of the batch."""
+    return torch.nn.Sequential(
+        torch.nn.Linear(2, 10, bias=False),
+        torch.nn.BatchNorm1d(10),
+        torch.nn.ReLU(),
+        torch.nn.Linear(10, 1),
+    )
+
+
+def two_classes() -> tuple[np.ndarray, np.ndarray]:
+    """Return 20 points of the plane with labels in {-1, +1}, 17 of them of one."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    return X, np.sign(X[:, 0] * X[:, 1] + 0.4 * X[:, 0] + 0.3)
+
+
+def three_classes() -> tuple[np.ndarray, np.ndarray]:
+    """Return 24 points of the plane, rows of whose class have a one: the disc and two sides."""
+    X = np.random.default_rng(1).normal(size=(24, 2))
+    side = np.where(X[:, 0] > 0, 1, 2)
+    return X, np.eye(3)[np.where(np.linalg.norm(X, axis=1) < 0.9, 0, side)]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A network, its start and data; and the tensors that f_H is without, where they are known."""
+
+    make: Callable[[], torch.nn.Module]
+    seed: int = 1
+    data: Callable[[], tuple[np.ndarray, np.ndarray]] = two_classes
+    vanishing: tuple[str, ...] = ()
+    head: tuple[str, ...] = ()
+
+
+RUNS: Mapping[str, Run] = MappingProxyType(
+    {
+        "2-16-1": Run(lambda: layers(2, 16, 1), vanishing=("2.bias",)),
+        "2-10-10-1": Run(lambda: layers(2, 10, 10, 1), vanishing=("2.bias", "4.bias")),
+        "residual": Run(lambda: Residual(12)),
+        "softmax": Run(
+            lambda: layers(2, 16, 3),
+            data=three_classes,
+            vanishing=("2.bias",),
+            head=("2.weight", "2.bias"),
+        ),
+        "batch norm": Run(normalised, vanishing=("3.bias",)),
+        "2-10-10-1, seed 0": Run(lambda: layers(2, 10, 10, 1), 0, vanishing=("2.bias", "4.bias")),
+        "2-4-4-1, seed 0": Run(lambda: layers(2, 4, 4, 1), 0, vanishing=("2.bias", "4.bias")),
+    }
+)
+
+
+def log_loss(scores: Tensor, y: Tensor) -> Tensor:
+    """Return the logarithm of the mean loss, of margins as large as they like."""
+    if y.ndim == 1:
+        a = -y * scores[:, 0]
+    else:
+        own = (scores * y).sum(1, keepdim=True)
+        a = torch.logsumexp((scores - own).masked_fill(y > 0, -torch.inf), dim=1)
+    body = a.clamp(min=-30.0)
+    each = torch.where(a < -30, a, torch.log(torch.nn.functional.softplus(body)))
+    return torch.logsumexp(each, 0) - math.log(len(y))
+
+
+def trained(run: Run, levels: list[float]) -> Iterator[tuple[float, int, Weights]]:
+    """Yield u, the number of steps and the weights as soon as u has reached each level."""
+    torch.manual_seed(run.seed)
+    given = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    network = run.make()
+    torch.set_default_dtype(given)
+    X, y = (torch.tensor(one) for one in run.data())
+    weights = list(network.parameters())
+    left, n_steps = sorted(levels), 0
+    while left:
+        u = -log_loss(network(X), y)
+        if float(u.detach()) >= left[0]:
+            yield float(u.detach()), n_steps, copy.deepcopy(network.state_dict())
+            left.pop(0)
+            continue
+        gradients = torch.autograd.grad(u, weights)
+        with torch.no_grad():
+            length = float(torch.stack([g.square().sum() for g in gradients]).sum().sqrt())
+            size = float(torch.stack([w.square().sum() for w in weights]).sum().sqrt())
+            step = min(0.01 * size, 0.3 / length) / length
+            for w, g in zip(weights, gradients, strict=True):
+                w.add_(g, alpha=step)
+        n_steps += 1
+
+
+def rows(names: tuple[str, ...] = tuple(RUNS), most: float = SMALL) -> Iterator[dict[str, Any]]:
+    for name in names:
+        run = RUNS[name]
+        levels = [pair for pair in LEVELS if pair[0] <= most]
+        kept: dict[float, Weights] = {}
+        wanted = [u for pair in levels for u in pair]
+        for level, (u, n_steps, weights) in zip(sorted(wanted), trained(run, wanted), strict=True):
+            kept[level] = weights
+            for upper, lower in levels:
+                if upper == level:
+                    found = measured(run, weights, kept[lower])
+                    yield {"network": name, "u": u, "steps": n_steps, **found}
+
+
+def measured(run: Run, weights: Weights, earlier: Weights) -> dict[str, Any]:
+    """Return the columns of one row that are measured."""
+    network = run.make().double()
+    network.load_state_dict(weights)
+    X, y = run.data()
+    level = ib.measures.kkt_level(network, X, y)
+    return {
+        "margin": level.smallest_margin, "shares": shares(run, network),
+        "ratio_bound": level.ratio_bound, "ratio": level.ratio,
+        "residual": level.residual, "one_sided": level.one_sided, "kinks": level.n_kinks,
+        **homogenised(run, network, level.smallest_margin),
+        "increment": increment_residual(earlier, network, head=run.head),
+    }  # fmt: skip
+
+
+def shares(run: Run, network: torch.nn.Module) -> str:
+    """Return the share of every tensor in the norm of all, by name."""
+    own = {name: p.detach() for name, p in network.named_parameters()}
+    own = centred_head(own, run.head)
+    size = math.sqrt(sum(float(p.square().sum()) for p in own.values()))
+    return " ".join(f"{name} {float(p.norm()) / size:.4f}" for name, p in own.items())
+
+
+def homogenised(run: Run, network: torch.nn.Module, margin: float) -> dict[str, float]:
+    """Return margin and residual of f_H, in which some tensors are 0 and not trained."""
+    X, y = run.data()
+    rest = copy.deepcopy(network)
+    if isinstance(rest, Residual):
+        rest = _Branch(rest)
+    for name, p in rest.named_parameters():
+        if name in run.vanishing:
+            p.data.zero_()
+            p.requires_grad_(False)
+    with torch.no_grad():
+        scores = rest(torch.tensor(X))
+    own = torch.tensor(y)
+    if own.ndim == 1:
+        least = float((own * scores[:, 0]).min())
+    else:
+        of_class = (scores * own).sum(1, keepdim=True)
+        least = float((of_class - scores)[own == 0].min())
+    if not least > 0:
+        return {"h_margin": least / margin, "h_residual": math.nan}
+    found = ib.measures.kkt_level(rest, X, y)
+    return {"h_margin": least / margin, "h_residual": found.residual}
+
+
+class _Branch(torch.nn.Module):
+    """The homogenised network of `Residual`: its skip and upper biases are of lower degree."""
+
+    def __init__(self, network: Residual) -> None:
+        super().__init__()
+        self.below, self.above = network.below, network.above.weight
+        self.head = network.head.weight
+
+    def forward(self, X: Tensor) -> Tensor:
+        return torch.relu(self.below(X)) @ self.above.T @ self.head.T
+
+
+@click.command()
+@sizes(u=(SMALL, FULL))
+@out_folder
+def main(u: int, out: Path) -> None:
+    """Train the networks, and write what is measured on the way."""
+    kept = Kept(out / "any_network.csv", options={"u": u})
+    keep_rows(rows(most=u), kept, digits=".4g")
+
+
+if __name__ == "__main__":
+    main()
