@@ -202,7 +202,8 @@ def _train_and_compare(
         ahead=ahead,
     )
     yield future
-    yield Finding("verdict", evidence=(replace(known, predicted=farther_in_words(future)),))
+    predicted = "" if trajectory.stopped else farther_in_words(future)
+    yield Finding("verdict", evidence=(replace(known, predicted=predicted),))
 
 
 def _in_its_norm(found: Finding, own: OwnNorm | None) -> Finding:

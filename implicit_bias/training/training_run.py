@@ -138,9 +138,21 @@ class TrainingRun:
         self._stack.write_back()
         finished = self._done == self._settings.n_steps
         return [
-            recorder.trajectory(finished=finished and failure is None)
+            recorder.trajectory(
+                finished=finished and failure is None,
+                stopped="" if failure is not None else self._stopped(recorder),
+            )
             for recorder, failure in zip(self._recorders, self.failures, strict=True)
         ]
+
+    def _stopped(self, recorder: TrajectoryRecorder) -> str:
+        """Return why a network stands still, and warn of one that is stuck; empty otherwise."""
+        stop = recorder.stop(self._settings)
+        if stop is None:
+            return ""
+        if stop.stuck and not self._stepper.has_warned:
+            log.warning("training has stopped: %s", stop.text)
+        return stop.text
 
     def _descend(self, schedule: Sequence[tuple[int, Rate]]) -> None:
         reports = self._reports()

@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 
 # Prefix of the names of an observer's measurements, in a file.
 _OBSERVED = "observed."
+_NO_ARRAYS = {"finished", "observed", "stopped"}
 
 
 @result()
@@ -60,6 +61,9 @@ class Trajectory(Said):
         False if training was interrupted.
     observed : mapping of str to (T, ...)
         Measurements of an observer at the checkpoints, by the observer's names.
+    stopped : str
+        Since when loss and weights have stood still, and why; empty where they moved in the last
+        quarter of the steps.
 
     Raises
     ------
@@ -87,6 +91,7 @@ class Trajectory(Said):
     seconds: Array
     finished: bool
     observed: Mapping[str, Array] = field(default_factory=dict)
+    stopped: str = ""
 
     def __post_init__(self) -> None:
         n_rows = len(self.step)
@@ -103,7 +108,7 @@ class Trajectory(Said):
 
     @classmethod
     def _array_names(cls) -> list[str]:
-        return [f.name for f in fields(cls) if f.name not in {"finished", "observed"}]
+        return [f.name for f in fields(cls) if f.name not in _NO_ARRAYS]
 
     @property
     def _arrays(self) -> dict[str, Array]:
@@ -113,7 +118,7 @@ class Trajectory(Said):
         """Return all fields as nested lists, those of `observed` in a dict of their own."""
         arrays = {name: array.tolist() for name, array in self._arrays.items()}
         observed = {name: array.tolist() for name, array in self.observed.items()}
-        return arrays | {"finished": self.finished, "observed": observed}
+        return arrays | {"finished": self.finished, "observed": observed, "stopped": self.stopped}
 
     def record(self) -> dict[str, Any]:
         """Return the outcome of training."""
@@ -194,7 +199,9 @@ class Trajectory(Said):
             If the file cannot be written, with its path; an earlier file stays as it was.
         """
         observed = {f"{_OBSERVED}{name}": array for name, array in self.observed.items()}
-        record = {"finished": self.finished, "observed": list(self.observed)}
+        record = {
+            "finished": self.finished, "observed": list(self.observed), "stopped": self.stopped,
+        }  # fmt: skip
         write_saved(path, Kind.of(type(self)), self._arrays | observed, record)
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,10 +16,18 @@ from ..networks.losses.margins import least_margins, loss_margins
 from ..networks.losses.objectives import get_loss, log_mean_loss
 from ..networks.placed_data import GatedData, trained_weights
 from ..networks.protocols import HasUnitNorms, check_scores
+from .settings import TrainingSettings
 from .trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from .stops import Stop
 
 Array = NDArray[np.float64]
 Observer = Callable[[torch.nn.Module], Mapping[str, Any]]
+
+# A network stands still whose loss and length of weights change by less than this share of
+# themselves from the last row within this part of the steps on.
+STILL, FROM = 1e-6, 0.75
 
 
 class TrajectoryRecorder:
@@ -145,13 +153,34 @@ class TrajectoryRecorder:
             "scores": scores,
         }
 
-    def trajectory(self, *, finished: bool) -> Trajectory:
+    def still_since(self) -> int | None:
+        """Return the step since which the network stands still; None where it does not."""
+        last = self.rows[-1]
+        since = last["step"]
+        for row in reversed(self.rows):
+            fallen = abs(row["log_loss"] - last["log_loss"])
+            moved = abs(row["weight_norm"] - last["weight_norm"])
+            if fallen > STILL or moved > STILL * last["weight_norm"]:
+                break
+            since = row["step"]
+        return since if since <= FROM * last["step"] and last["step"] > 0 else None
+
+    def stop(self, settings: TrainingSettings) -> Stop | None:
+        """Return why the network stands still; None where it does not."""
+        since = self.still_since()
+        if since is None:
+            return None
+        from .stops import find_stop  # of few runs
+
+        return find_stop(self._network, self._data, settings, self.rows[0]["loss"], since)
+
+    def trajectory(self, *, finished: bool, stopped: str) -> Trajectory:
         """Return the rows as a trajectory."""
         columns = {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
         prefix = "observed."
         observed = {k.removeprefix(prefix): v for k, v in columns.items() if k.startswith(prefix)}
         own = {k: v for k, v in columns.items() if not k.startswith(prefix)}
-        return Trajectory(**own, observed=observed, finished=finished)
+        return Trajectory(**own, observed=observed, finished=finished, stopped=stopped)
 
 
 def _to_numpy(values: Tensor) -> Array:

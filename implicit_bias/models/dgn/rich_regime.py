@@ -34,7 +34,7 @@ from ...runs.reports.bounds import (
 )
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import loss_vanishes, usable
-from ...runs.reports.trained import Trained, divergence, unseparated
+from ...runs.reports.trained import Trained, divergence, held_back
 from ...runs.reports.verdict import decide
 from ...runs.reports.views import Views
 from ...runs.stages import Found, Stage
@@ -107,7 +107,7 @@ def _networks(starts: Sequence[Start], values: Sequence[BoundedValue], bound: Pa
         values[0],
         smallest_margin=float(paths[0].smallest_margin[-1]),
         diverged=divergence(paths[0]),
-        reason=unseparated(paths[0]),
+        reason=held_back(paths[0]),
     )
     return Finding(
         "network",

@@ -82,7 +82,7 @@ def train(setup: DiagonalSetup, found: Found) -> Iterator[Finding]:
         limit,
         compared.limit_error,
         trajectory,
-        _reason(compared, of_margins),
+        _reason(compared, of_margins, trajectory.stopped),
         beside={"start_error": compared.start_error, "agreement": compared.agreement},
         remark="" if trajectory.finished else "interrupted",
     )
@@ -102,12 +102,14 @@ def _evidence(
     )
 
 
-def _reason(found: DiagonalComparison, margins: bool) -> str:
+def _reason(found: DiagonalComparison, margins: bool, stopped: str) -> str:
     """Return what keeps a network from the limit of its start."""
+    if found.start_error <= WITHIN and not margins:
+        return "it is at the limit of the start that its steps amount to: smaller `--learning-rate`"
+    if stopped:
+        return stopped
     if margins:
         return "it comes nearer as log(1/loss) grows, slowly: see the ratio of potentials"
-    if found.start_error <= WITHIN:
-        return "it is at the limit of the start that its steps amount to: smaller `--learning-rate`"
     return "steps have not converged: give more `--steps`"
 
 

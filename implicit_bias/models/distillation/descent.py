@@ -50,7 +50,8 @@ def train_and_compare(setup: DistillationSetup, found: Found) -> Iterator[Findin
         status=limit.status,
         near={"limit_error": compared.network.error},
         beside={"agreement": compared.agreement},
-        reason=f"the flow is {compared.flow.error:.2%} off at this time: give more `--steps`",
+        reason=trajectory.stopped
+        or f"the flow is {compared.flow.error:.2%} off at this time: give more `--steps`",
     )
     yield Finding(
         "comparison",

@@ -42,7 +42,7 @@ from ...runs.reports.findings import (
     solved,
     usable,
 )
-from ...runs.reports.trained import Trained, divergence, unseparated
+from ...runs.reports.trained import Trained, divergence, held_back
 from ...runs.reports.verdict import Evidence, decide
 from ...runs.setup import Setup, data_record, prepare, start
 from ...runs.stages import Found, Run, Stage
@@ -173,7 +173,7 @@ def _go_on(setup: DLGNSetup, found: Found) -> Iterator[Finding]:
             theory="limit" if setup.exact else "local limit",
             smallest_margin=margin,
             diverged=divergence(trajectory),
-            reason=unseparated(trajectory) or "training was interrupted",
+            reason=held_back(trajectory, "training was interrupted"),
         )
         yield Finding("verdict", evidence=(known,))
         return

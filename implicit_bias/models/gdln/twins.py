@@ -116,7 +116,7 @@ def _of_twin(limit: GatedOLS, flow: GatedFlow, twin: Trajectory, off_path: float
         status=limit.status,
         near={"limit_error": float(path_errors(weights[None], flow.limit[None])[0])},
         beside={"path_error": off_path},
-        reason="the flow is as far away at this time: give more `--steps`",
+        reason=twin.stopped or "the flow is as far away at this time: give more `--steps`",
         remark="" if twin.finished else "interrupted",
         network=NETWORKS["gated"],
     )

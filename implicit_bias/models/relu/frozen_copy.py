@@ -43,7 +43,7 @@ from ...runs.reports.bounds import (
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import usable
 from ...runs.reports.saved.writers import write_frame, write_weights
-from ...runs.reports.trained import divergence, shortfall, unseparated
+from ...runs.reports.trained import divergence, held_back, shortfall
 from ...runs.reports.verdict import Evidence
 from ...runs.reports.views import Views
 from ...runs.setup import SampleSetup
@@ -242,7 +242,7 @@ def _beside_limit(setup: ReLUSetup, copy: _Copy, ended: Finding) -> Finding:
 def _evidence(parts: PartlyTrained, limit: FReLULimit, comparison: FrozenComparison) -> Evidence:
     """Return the evidence on the copy, whose limit a theorem names."""
     machine, after = comparison.machine, parts.after
-    lacking = "" if after is None else unseparated(after)
+    lacking = "" if after is None else held_back(after)
     if limit.status is Status.NOT_SEPARABLE:
         lacking = "proved: no network with these gates separates these samples"
     residual = TABLE["kkt_residual"].said(comparison.kkt_residual)

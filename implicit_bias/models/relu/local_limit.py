@@ -14,7 +14,7 @@ from ...quantities.assumptions import Assumption
 from ...quantities.said import Side, Table
 from ...runs.drawing.relu_limits import plot_relu_limit
 from ...runs.reports.finding import Finding
-from ...runs.reports.trained import divergence, unseparated
+from ...runs.reports.trained import divergence, held_back
 from ...runs.reports.verdict import OPTIMA, Evidence, decide
 from ...runs.setup import SampleSetup
 from ...runs.stages import Found
@@ -111,7 +111,7 @@ def _evidence(found: ReLULimitComparison, trajectory: Trajectory) -> Evidence:
         smallest_margin=float(trajectory.smallest_margin[-1]),
         diverged=divergence(trajectory),
         proof=proof,
-        reason=unseparated(trajectory) or far,
+        reason=held_back(trajectory, far),
         network=LEARNS,
     )
 

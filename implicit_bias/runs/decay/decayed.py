@@ -148,7 +148,8 @@ def _evidence(limit: FitLimit, found: DecayComparison, trajectory: Trajectory) -
         near=_near(limit, found),
         beside={"agreement": found.agreement},
         diverged=divergence(trajectory),
-        reason="steps have not converged: give more `--steps`, or another `--learning-rate`",
+        reason=trajectory.stopped
+        or "steps have not converged: give more `--steps`, or another `--learning-rate`",
         proof=f"{limit.advice} (gap {limit.gap:.1e}, tolerance {limit.tol:.0e})",
         remark=_remark(limit, found) if trajectory.finished else "interrupted",
     )

@@ -17,7 +17,7 @@ from ...quantities.said import Side, Table
 from ...quantities.table import columns
 from ...training.trajectory import Trajectory
 from .finding import Finding
-from .trained import divergence, unseparated
+from .trained import divergence, held_back, unseparated
 from .verdict import Evidence
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def evidence(
         As of `Evidence`; a `reason` takes the place of what keeps the network away.
     """
     given, remark = further.pop("reason", ""), further.pop("remark", "")
-    reason = unseparated(trajectory) or given or comparison.held_back_by
+    reason = unseparated(trajectory) or given or held_back(trajectory, comparison.held_back_by)
     ended = "" if trajectory.finished else f"interrupted after {int(trajectory.step[-1])} steps"
     return Evidence(
         status=limit.status,

@@ -56,21 +56,26 @@ def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
     return f"{name} does not separate its training data {lacking}" if lacking else ""
 
 
+def held_back(trajectory: Trajectory, otherwise: str = "") -> str:
+    """Return what keeps a network from its limit, as far as its course tells, or `otherwise`."""
+    return unseparated(trajectory) or trajectory.stopped or otherwise
+
+
 def unseparated(trajectory: Trajectory) -> str:
     """Return after how many steps a network does not separate its data, and the way out."""
     margin = float(trajectory.smallest_margin[-1])
     if not margin <= 0:
         return ""
     if margin == 0:
+        way = trajectory.stopped or (
+            "steps may have no effect there: give a smaller `--learning-rate` or another `--seed`"
+        )
         return (
             f"after {int(trajectory.step[-1])} steps: its score of some sample is exactly 0, as "
-            "where all units are closed, and steps may have no effect there: give a smaller "
-            "`--learning-rate` or another `--seed`"
+            f"where all units are closed, and {way}"
         )
-    return (
-        f"after {int(trajectory.step[-1])} steps (smallest margin {margin:.3g}): give more "
-        "`--steps`, or take another `--trainer` or `--seed`"
-    )
+    way = trajectory.stopped or "give more `--steps`, or take another `--trainer` or `--seed`"
+    return f"after {int(trajectory.step[-1])} steps (smallest margin {margin:.3g}): {way}"
 
 
 def divergence(trajectory: Trajectory) -> str:

@@ -103,7 +103,6 @@ class LineSearchDescent(Stepper):
         waits = first.device.type == "cpu" or not stack.repeatable
         self._ahead = not waits if ahead is None else ahead
         self._block = _Block()
-        self._said = False
 
     def step(self, batch: GatedData, rate: Rate) -> None:
         """Take one step of the longest size that is accepted; `rate` is not used."""
@@ -152,7 +151,7 @@ class LineSearchDescent(Stepper):
             assign(weights, _where(good, weights, begun.weights))
             self._scores = None
         self._end(direction, at_once)
-        if not self._said and not bool(at_once.all()):
+        if not self.has_warned and not bool(at_once.all()):
             self._say_if_stopped(begun)
 
     def _say_if_stopped(self, begun: _Begun) -> None:
@@ -160,8 +159,8 @@ class LineSearchDescent(Stepper):
         rate, lengths = self.state["rate"], torch.sqrt(begun.squared)
         stopped = (rate * begun.squared < STOPPED) & (rate * lengths < STOPPED * begun.norms)
         slopes = lengths * begun.norms
-        self._said = bool((stopped & (slopes > AT_REST)).any())
-        if self._said:
+        self.has_warned = bool((stopped & (slopes > AT_REST)).any())
+        if self.has_warned:
             log.warning(
                 "the line search has stopped: its steps lower log(loss) by less than %.0e each, "
                 "though the slope per doubling of the weights is %.2g. The weights stand at a kink "
