@@ -332,7 +332,7 @@ def test_a_trajectory_is_read_only_and_exports_to_json_and_pandas() -> None:
 
 
 def trajectory_of_zeros(**changes) -> Trajectory:
-    arrays = set(Trajectory.__dataclass_fields__) - {"finished", "observed"}
+    arrays = set(Trajectory.__dataclass_fields__) - {"finished", "observed", "stopped"}
     given = {name: np.zeros(3) for name in arrays}
     given |= {"scores": np.zeros((3, 0)), "unit_norms": np.zeros((3, 4))}
     return Trajectory(**given | {"finished": True} | changes)
