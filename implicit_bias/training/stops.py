@@ -63,6 +63,7 @@ def find_stop(
 def _why(
     network: torch.nn.Module, data: GatedData, settings: TrainingSettings, first_loss: float
 ) -> tuple[str, bool]:
+    unit = abs(first_loss) or 1.0
     weights = [weight.detach() for weight in trained_weights(network)]
     length = _dot(weights, weights) ** 0.5
     scores = network(data.X, data.gates)
@@ -80,7 +81,7 @@ def _why(
     if of_margins:
         direction = log_mean_loss_gradient(known, data.y, settings.loss)
     else:
-        direction = mean_loss_gradient(known, data.y, settings.loss) / max(first_loss, 1e-300)
+        direction = mean_loss_gradient(known, data.y, settings.loss) / unit
     slopes = _slopes(network, scores, direction)
     slope = _length(slopes) * length
     if slope <= AT_REST:
@@ -88,7 +89,8 @@ def _why(
     along = abs(_dot(slopes, weights))
     if of_margins and math.sqrt(max(slope**2 - along**2, 0.0)) <= AT_REST * slope:
         return "the loss falls along the weights alone, whose direction is at rest", False
-    steep = f"though the slope of log(loss) per doubling of the weights is {slope:.2g}"
+    loss = "log(loss)" if of_margins else "the loss, in units of the first one,"
+    steep = f"though the slope of {loss} per doubling of the weights is {slope:.2g}"
     if not settings.automatic:
         return (
             f"steps are too short to move the weights, {steep}: give a larger learning rate, or a "
@@ -97,7 +99,7 @@ def _why(
         )
     short = (
         "a short step down the gradient lowers the loss"
-        if _falls(network, data, settings.loss, slopes, length)
+        if _falls(network, data, (settings.loss, unit), slopes, length)
         else "no short step down the gradient lowers the loss, as at a kink (a ReLU that turns)"
     )
     return (
@@ -108,9 +110,13 @@ def _why(
 
 
 def _falls(
-    network: torch.nn.Module, data: GatedData, loss: str, slopes: list[Tensor], length: float
+    network: torch.nn.Module,
+    data: GatedData,
+    loss: tuple[str, float],
+    slopes: list[Tensor],
+    length: float,
 ) -> bool:
-    """Return whether a short step down the slopes brings half of what they promise of log(loss)."""
+    """Return whether a short step down the slopes brings half of what they promise."""
     size, weights = _length(slopes), dict(network.named_parameters())
     share = torch.finfo(data.X.dtype).eps ** (1 / 3)
     names = [name for name, weight in weights.items() if weight.requires_grad]
@@ -118,16 +124,19 @@ def _falls(
         name: weights[name] - (share * length / size * slope).to(weights[name])
         for name, slope in zip(names, slopes, strict=True)
     }
-    y = data.y.double()
     with torch.no_grad():
-        before, after = (
-            log_mean_loss(loss_margins(scores.double(), y), loss)
-            for scores in (
-                network(data.X, data.gates),
-                torch.func.functional_call(network, moved, (data.X, data.gates)),
-            )
-        )
-    return bool(before - after >= share * length * size / 2)
+        before = network(data.X, data.gates)
+        after = torch.func.functional_call(network, moved, (data.X, data.gates))
+    fallen = _level(before, data.y, *loss) - _level(after, data.y, *loss)
+    return bool(fallen >= share * length * size / 2)
+
+
+def _level(scores: Tensor, y: Tensor, loss: str, unit: float) -> float:
+    """Return the logarithm of a mean loss of margins, any other in a unit."""
+    scores, y = scores.double(), y.double()
+    if get_loss(loss).logarithm is not None:
+        return float(log_mean_loss(loss_margins(scores, y), loss))
+    return float(get_loss(loss).value(scores, y).mean()) / unit
 
 
 def _slopes(network: torch.nn.Module, scores: Tensor, direction: Tensor) -> list[Tensor]:

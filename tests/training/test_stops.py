@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pkgutil import resolve_name
+
 import numpy as np
 import pytest
 import torch
@@ -71,6 +73,18 @@ def test_a_trainer_that_moves_no_more_says_so_with_the_slope_that_it_leaves(trai
     assert max(away[row - 1], moved[row - 1]) > 1e-6
 
 
+def test_a_loss_with_a_least_value_is_told_in_the_same_words() -> None:
+    find_stop = resolve_name("implicit_bias.training.stops:find_stop")
+    data = resolve_name("implicit_bias.networks.placed_data:GatedData")
+    network = ib.DeepLinear.from_weights([[1.0, 2.0]])
+    settings = ib.TrainingSettings(trainer="newton", loss="squared")
+    stop = find_stop(network, data(torch.tensor(X), torch.tensor(COIN), None), settings, 2.0, 3)
+    residual = X @ [1.0, 2.0] - COIN
+    # In the unit of the first loss.
+    slope = np.linalg.norm(residual @ X) / len(X) / 2.0 * np.sqrt(5)
+    assert stop.stuck and f"weights is {slope:.2g}, and a short step" in stop.text
+
+
 def test_networks_that_no_step_moves_say_that_no_score_depends_on_them(caplog) -> None:
     closed = ib.ReLU.from_weights([[-1.0, -1.0]], [1.0])
     for network in (closed, ib.DeepLinear.from_weights([[0.0, 0.0]], [[0.0]])):
@@ -95,7 +109,7 @@ def test_a_loss_at_its_least_value_is_at_rest_and_warns_of_nothing(caplog) -> No
     decayed = run(ib.DeepLinear(2), X, COIN, rate=0.3, weight_decay=0.1)
     assert "in balance" in decayed.stopped
     teacher = np.where(X @ [1.0, 2.0] > 0, 1.0, -1.0)
-    ended = run(ib.DeepLinear(2), X, teacher, trainer="annealed", steps=700)
+    ended = run(ib.DeepLinear(2), X, teacher, trainer="annealed", steps=600)
     assert "along the weights alone" in ended.stopped
     assert caplog.records == []
 
