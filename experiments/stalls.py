@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import click
 import numpy as np
@@ -69,13 +69,13 @@ def flat(network: torch.nn.Module) -> dict[str, Any]:
     return {"weights": torch.cat([p.detach().flatten() for p in network.parameters()]).numpy()}
 
 
-def row_of(trainer: TrainerName, name: str, seed: int, steps: int) -> dict[str, Any] | None:
+def row_of(trainer: str, name: str, seed: int, steps: int) -> dict[str, Any] | None:
     """Return one run's row; None where the trainer does not take the network."""
     X, y, gates = data(name, seed)
     rate = RATES.get(trainer)
     loss: LossName = "logistic" if "logistic" in TRAINERS[trainer].losses else "squared"
     settings = ib.TrainingSettings(
-        trainer=trainer,
+        trainer=cast(TrainerName, trainer),
         batch_size=0,
         loss=loss,
         schedule=((min(steps, FEWER.get(trainer, steps)), rate),),
@@ -99,9 +99,7 @@ def row_of(trainer: TrainerName, name: str, seed: int, steps: int) -> dict[str, 
     }  # fmt: skip
 
 
-def rows(
-    trainers: Sequence[TrainerName], n_seeds: int, steps: int, done: Kept
-) -> Iterator[dict[str, Any]]:
+def rows(trainers: Sequence[str], n_seeds: int, steps: int, done: Kept) -> Iterator[dict[str, Any]]:
     """Yield the rows that are not there yet."""
     for trainer in trainers:
         for name in NETWORKS:
@@ -117,7 +115,7 @@ def rows(
 @click.option("--seeds", type=click.IntRange(min=1), default=SEEDS, show_default=True)
 @click.option("--steps", type=click.IntRange(min=4), default=STEPS, show_default=True)
 @out_file(Path("runs/stalls.csv"))
-def main(trainers: Sequence[TrainerName], seeds: int, steps: int, out: Path) -> None:
+def main(trainers: Sequence[str], seeds: int, steps: int, out: Path) -> None:
     """Train, and write which runs stand still and what they say."""
     kept = Kept(out, ["trainer", "network", "seed"], options={"steps": steps}, float_format="%.4g")
     for row in rows(trainers or list(TRAINERS), seeds, steps, kept):
