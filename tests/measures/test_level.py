@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import itertools
 import math
+import pkgutil
 from collections.abc import Callable
 
 import numpy as np
@@ -16,6 +18,7 @@ from torch.func import functional_call
 
 from implicit_bias import ReLU, kkt_distance
 from implicit_bias.measures import kkt_level
+from implicit_bias.networks.recognition import take_subject
 
 Array = np.ndarray
 
@@ -175,8 +178,8 @@ def test_two_outputs_are_one_output_of_their_difference() -> None:
 
 def brute_residual(network: torch.nn.Module, X: Array, y: Array) -> float:
     """Residual of a two-layer network over all patterns of the gates near their kinks."""
-    W, b, head, _ = (p.detach().numpy() for p in network.parameters())
-    z = X @ W.T + b
+    W, head = (p.detach().numpy() for p in network.parameters())
+    z = X @ W.T
     m = y * network(torch.tensor(X)).detach().numpy()[:, 0]
     near = np.abs(z) <= 0.05 * np.median(np.abs(z))
     columns = []
@@ -186,35 +189,59 @@ def brute_residual(network: torch.nn.Module, X: Array, y: Array) -> float:
             gates = (z[n] > 0).astype(float)
             gates[places] = pattern
             down = head[0] * gates
-            parts = (np.outer(down, X[n]), down, gates * z[n], np.ones(1))
+            parts = (np.outer(down, X[n]), gates * z[n])
             columns.append(y[n] * np.concatenate([part.ravel() for part in parts]))
     theta = np.concatenate([p.detach().numpy().ravel() for p in network.parameters()])
     return float(nnls(np.array(columns).T, theta)[1] / np.linalg.norm(theta))
 
 
-def at_kinks(seed: int) -> tuple[torch.nn.Module, Array, Array]:
-    """A network with several units at their kinks, whose samples are all on the margin."""
-    network = mlp(2, 8, 1, seed=seed)
-    X, y = classified(network, 4, 2, seed)
-    rng = np.random.default_rng(seed)
+def at_a_kink(c: float, noise: float = 0.0, seed: int = 0) -> tuple[torch.nn.Module, Array, Array]:
+    """A KKT point of two units whose first is at its kink on the second sample, and near it.
+
+    Samples are (1, 0) and (-c, 1), c < 1. The first unit is along (1, c), which takes the gradient
+    of the second sample in part: multipliers are r = sqrt(1 + c^2) and 1 / r, and c / r on that.
+    """
+    network, r = mlp(2, 2, 1), math.hypot(1, c)
+    rng = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for unit in range(5):
-            n = rng.integers(4)
-            shift = network[0].weight[unit] @ torch.tensor(X[n]) + network[0].bias[unit]
-            network[0].bias[unit] -= shift - 1e-6 * float(rng.normal())
-    X, y = X, np.sign(network(torch.tensor(X)).detach().numpy()[:, 0])
-    m = y * network(torch.tensor(X)).detach().numpy()[:, 0]
-    order = np.argsort(m)
-    return network, X[order], y[order]
+        network[0].weight.copy_(torch.tensor([[1.0, c], [-c / r, 1 / r]]))
+        network[2].weight.copy_(torch.tensor([[r, 1.0]]))
+        for p in network.parameters():
+            p.add_(noise * torch.randn(p.shape, generator=rng))
+        for layer in (network[0], network[2]):
+            layer.register_parameter("bias", None)
+    return network, np.array([[1.0, 0.0], [-c, 1.0]]), np.ones(2)
+
+
+def test_a_kkt_point_at_a_kink_is_one_though_no_gradient_of_one_side_says_so() -> None:
+    c = 0.75
+    network, X, y = at_a_kink(c, noise=1e-9)
+    found = kkt_level(network, X, y)
+    assert found.n_kinks == 1
+    assert found.residual < 1e-6
+    assert found.one_sided > 0.2
+    assert found.ratio_bound == pytest.approx(1, abs=1e-6)
+    np.testing.assert_allclose(found.multipliers, [1.25, 0.8], rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_residual_at_kinks_is_the_least_over_all_gradients_of_both_sides(seed) -> None:
-    network, X, y = at_kinks(seed)
+    network, X, y = at_a_kink(0.5 + 0.1 * seed, 0.01, seed)
     found = kkt_level(network, X, y)
     assert found.residual == pytest.approx(brute_residual(network, X, y), abs=1e-6)
-    assert found.residual <= found.one_sided
+    assert found.residual < found.one_sided - 0.05
     assert found.ratio_bound <= found.ratio <= found.ratio_bound + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_kinks_are_met_where_samples_are_told_to_depend_on_each_other(seed) -> None:
+    network, X, y = at_a_kink(0.6, 0.01, seed)
+    subject = take_subject(network, X, y)
+    level_of = pkgutil.resolve_name("implicit_bias.measures.level:level_of")
+    alone, together = level_of(subject), level_of(dataclasses.replace(subject, by_sample=False))
+    assert alone.residual < alone.one_sided - 0.05
+    assert together.residual == pytest.approx(alone.residual, abs=1e-6)
+    assert together.ratio_bound == pytest.approx(alone.ratio_bound, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -334,12 +361,11 @@ def test_a_backward_that_is_differentiated_once_is_enough() -> None:
 
 
 def test_kkt_distance_has_the_residual_at_kinks_beside_that_of_one_side() -> None:
-    # Bias-free: f = max(x1 + e, 0) at e = 0 twice, on both sides of the kink of the second unit.
-    network = ReLU.from_weights([[1.0, 0.0], [1.0, 1.0]], [1.0, 1.0])
-    X, y = np.array([[1.0, -1.0], [1.0, -1.0 + 1e-9]]), np.ones(2)
+    network, X, y = at_a_kink(0.75, noise=1e-9)
+    network.degree = 2
     found = kkt_distance(network, X, y, None)
-    level = kkt_level(network, X, y)
-    assert found.clarke_residual == pytest.approx(level.residual, abs=1e-6)
-    assert found.clarke_residual <= found.residual + 1e-6
+    assert found.clarke_residual < 1e-6
+    assert found.residual > 0.2
     assert kkt_distance(network, X, y, None, kinks=False).clarke_residual is None
-    assert kkt_distance(network, X[:, :1] @ np.ones((1, 2)), y, None).clarke_residual is None
+    # Without a kink there is no other side.
+    assert kkt_distance(network, X[:1], y[:1], None).clarke_residual is None

@@ -81,12 +81,26 @@ class MarginRows:
         """Return the gradients (k, P) of rows (k,), with gates of their own if they are given."""
         if len(rows) == 0:
             return self.w.new_zeros(0, len(self.w))
-        if not self._one_by_one:
+        if self._one_by_one:
+            return self._vectorised(rows, gates)
+        if gates is None:
             return torch.stack([self.combined(one) for one in self._alone(rows)])
-        return self._vectorised(rows, gates)
+        return torch.stack(
+            [self._coupled(row, [c[k] for c in gates])[0].detach() for k, row in enumerate(rows)]
+        )
 
     def gate_slopes(self, rows: Tensor, gates: Gates, direction: Tensor) -> tuple[Tensor, Gates]:
         """Return ``<grad m_r, direction>`` (k,) with gates of their own, and its slope in these."""
+        if not self._one_by_one:
+            found = [self._coupled(row, [c[k] for c in gates]) for k, row in enumerate(rows)]
+            slopes = [gradient @ direction for gradient, _ in found]
+            by_row = [
+                torch.autograd.grad(slope, own, materialize_grads=True)
+                for slope, (_, own) in zip(slopes, found, strict=True)
+            ]
+            return torch.stack(slopes).detach(), [
+                torch.stack(of_one) for of_one in zip(*by_row, strict=True)
+            ]
         weights = dict(self.subject.weights)
         along = self.named(direction)
 
@@ -107,22 +121,22 @@ class MarginRows:
     def gates(self) -> Gates:
         """The module's own gates (n, units), with which it computes the same as without.
 
-        Empty where none are found, or a sample's depend on the other samples.
+        Where samples depend on each other (1, units of all); empty where none are found.
         """
         with OpenGates() as mode:
             scores = self._scores(self.subject.weights, self.subject.data)
-        n = len(self.subject.data.X)
-        if not mode.seen or any(z.numel() % n for z in mode.seen) or not self._one_by_one:
+        n = len(self.subject.data.X) if self._one_by_one else 1
+        if not self.subject.twice or any(z.numel() % n for z in mode.seen):
             return []
         found = [(z > 0).to(z).reshape(n, -1) for z in mode.seen]
-        first = self.subject.data.take(torch.arange(1))
+        first = self.subject.data if n == 1 else self.subject.data.take(torch.arange(1))
         with OpenGates([c[:1] for c in found]) as lone:
             alone = self._scores(self.subject.weights, first)
         same = all(
             torch.allclose(a.flatten(), z.reshape(n, -1)[0])
             for a, z in zip(lone.seen, mode.seen, strict=True)
         )
-        return found if same and torch.allclose(alone, scores[:1]) else []
+        return found if same and torch.allclose(alone, scores[: len(first.X)]) else []
 
     @cached_property
     def kinks(self) -> Gates:
@@ -138,7 +152,7 @@ class MarginRows:
 
     def of_rows(self, gates: Tensor, rows: Tensor) -> Tensor:
         """Return what belongs to rows (k, units) of gates or kinks."""
-        return gates[self.samples[rows]]
+        return gates[self.samples[rows]] if self._one_by_one else gates.expand(len(rows), -1)
 
     def by_sample(self, lam: Tensor) -> Tensor:
         """Return multipliers (R,) like the labels: (n,), or (n, K) with 0 at a sample's own."""
@@ -202,6 +216,19 @@ class MarginRows:
             own = None if gate is None else gate[None]
             scores = self.subject.called(weights, x[None], own)
         return (scores.reshape(c.shape) * c).sum()
+
+    def _coupled(self, row: Tensor, gates: Gates) -> tuple[Tensor, Gates]:
+        """Return the gradient (P,) of one margin, differentiable in the gates of all samples."""
+        with torch.enable_grad():
+            weights = {name: p.clone().requires_grad_() for name, p in self.subject.weights.items()}
+            own = [c.clone().requires_grad_() for c in gates]
+            with OpenGates(own):
+                scores = self.subject.called(weights, self.subject.data.X, self.subject.data.gates)
+            margin = self.subject.margins_of(scores)[row]
+            parts = torch.autograd.grad(
+                margin, list(weights.values()), create_graph=True, materialize_grads=True
+            )
+        return flat(parts), own
 
     def _scores(self, weights: dict[str, Tensor], data: GatedData) -> Tensor:
         with torch.no_grad():
