@@ -16,7 +16,7 @@ from tests.commands import small_runs
 from typed_models import held
 
 QUICK = small_runs(
-    {"n_train": 60, "steps": 20, "hidden_units": 3},
+    {"n_train": 60, "steps": 20, "hidden_units": 3, "checkpoints": 3},
     {
         "dgn": {"hidden_units": 4},
         "diagonal": {"n_train": 15},

@@ -14,7 +14,8 @@ import implicit_bias as ib
 from implicit_bias.training import RunFile
 from tests.commands import DONE, cut, full_disk, home, results, run, without_times
 
-SMALL = ("--model", "linear", "--trainer", "constant", "--n-train", "40", "--steps", "60")
+SMALL = ("--model", "linear", "--trainer", "constant", "--n-train", "40", "--steps", "60",
+         "--checkpoints", "8")  # fmt: skip
 CLASSES = (*SMALL, "--classes", "all", "--n-train", "100")
 
 
