@@ -97,7 +97,8 @@ def train(
     --------
     >>> X, y = [[2.0, 0.0], [0.0, 1.0]], [1.0, -1.0]
     >>> network = ib.DeepLinear(2)
-    >>> trajectory = ib.train(network, X, y, settings=ib.TrainingSettings(trainer="annealed"))
+    >>> settings = ib.TrainingSettings(trainer="annealed", schedule=((300, None),))
+    >>> trajectory = ib.train(network, X, y, settings=settings)
     >>> w = network.zeta().detach().numpy()
     >>> (w / np.linalg.norm(w)).round(3).tolist()  # the limit is (1/2, -1)
     [0.447, -0.894]
@@ -107,7 +108,6 @@ def train(
     >>> def enough(step, n_steps, log_loss):
     ...     if log_loss < -5:
     ...         raise StopIteration
-    >>> settings = ib.TrainingSettings(trainer="annealed")
     >>> trajectory = ib.train(ib.DeepLinear(2), X, y, settings=settings, callback=enough)
     >>> trajectory.finished, bool(trajectory.log_loss[-1] < -5)
     (False, True)
@@ -191,7 +191,7 @@ def train_many(
     --------
     >>> X, y = [[2.0, 0.0], [0.0, 1.0]], [1.0, -1.0]
     >>> networks = [ib.DeepLinear(2, random_state=seed) for seed in range(3)]
-    >>> settings = ib.TrainingSettings(trainer="annealed")
+    >>> settings = ib.TrainingSettings(trainer="annealed", schedule=((300, None),))
     >>> trajectories = ib.train_many(networks, X, y, settings=settings)
     >>> [round(float(one.smallest_margin[-1] / one.weight_norm[-1]), 3) for one in trajectories]
     [0.894, 0.894, 0.894]
