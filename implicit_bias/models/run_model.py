@@ -43,7 +43,7 @@ class NotSaved(OSError):
     Examples
     --------
     >>> try:
-    ...     report = ib.run("linear", n_train=40, steps=200, save="results")
+    ...     report = ib.run("linear", n_train=40, steps=20, save="results")
     ... except ib.NotSaved as error:
     ...     report = error.report
     >>> report.status.name

@@ -215,7 +215,7 @@ def train_gaussian_mae(
 
     Examples
     --------
-    >>> run = ib.autoencoders.train_gaussian_mae(0.5, n_steps=500)
+    >>> run = ib.autoencoders.train_gaussian_mae(0.5, n_steps=200)
     >>> round(run.model.information, 3)
     0.5
     """

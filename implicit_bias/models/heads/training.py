@@ -196,7 +196,7 @@ def train_exit_heads(
     --------
     >>> teacher = [[2.0, 0.0], [0.0, 4.0]]
     >>> trained = ib.heads.train_exit_heads(
-    ...     [np.eye(2)], [-1, -1], teacher=teacher, share=0.0, n_steps=2000
+    ...     [np.eye(2)], [-1, -1], teacher=teacher, share=0.0, n_steps=600
     ... )
     >>> trained.weights[0].round(3).tolist()
     [[1.0, -2.0], [-1.0, 2.0]]

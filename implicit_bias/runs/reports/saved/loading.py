@@ -67,7 +67,7 @@ def load(path: str | os.PathLike[str], kind: type[Any] | None = None) -> Any:
 
     Examples
     --------
-    >>> report = ib.run("linear", n_train=40, steps=200, save="runs/x")
+    >>> report = ib.run("linear", n_train=40, steps=20, save="runs/x")
     >>> ib.load("runs/x").limit.objective == report.limit.objective
     True
     """
