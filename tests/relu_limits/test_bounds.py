@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
@@ -46,16 +47,26 @@ def by_all_patterns(X: np.ndarray, y: np.ndarray, lam: np.ndarray, slope: float)
 @pytest.mark.parametrize("slope", [0.0, 0.3, 0.9])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_the_arrangement_has_the_largest_of_all_patterns(rank, slope) -> None:
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        X, y, lam = rng.normal(size=(7, rank)), np.sign(rng.normal(size=7)), rng.random(7)
-        # On one line through 0, on both sides of it; one at 0, and one without a multiplier.
-        X[1], X[2], X[5], lam[6] = 2 * X[0], -X[0], 0.0, 0.0
+    for seed in range(24):
+        rng, n = np.random.default_rng(seed), 2 + seed % 5
+        X, y, lam = rng.normal(size=(n, rank)), np.sign(rng.normal(size=n)), rng.random(n)
+        if n > 4:  # on one line through 0, on both sides of it; one at 0
+            X[1], X[2], X[3] = 2 * X[0], -X[0], 0.0
+        if n == 3:  # one between two of the other label, at whose kinks the largest value is
+            flanks = [[3.0, 0.6, 0.1], [0.2, 1.0, 1.0], [0.3, 1.0, -1.0]]
+            X, y, lam = 0.2 * X + np.array(flanks)[:, :rank], np.array([1.0, -1, -1]), np.ones(3)
+        lam[rng.integers(n)] *= n == 3 or rng.integers(2)  # one without a multiplier
         exact = lam.sum() / by_all_patterns(X, y, lam, slope)
         # Of inputs in the space of more, and in units of their own, it is the same.
         for scale in (1.0, 1e-14):
             bound = relu_lower_bound(lam, scale * X, y, slope=slope) * scale
             assert bound == pytest.approx(exact, rel=1e-8) and bound <= exact * (1 + 1e-12)
+
+
+def test_the_arrangement_of_rank_4_is_refused() -> None:
+    directions = resolve_name("implicit_bias.limits.relu.arrangement:arrangement_directions")
+    with pytest.raises(ValueError, match="rank 3 at most, got 4"):
+        directions(ReLUProblem(np.eye(4), np.ones(4)), np.ones(4))
 
 
 def test_weights_that_cancel_everywhere_leave_no_network_of_any_norm() -> None:
