@@ -21,7 +21,14 @@ from tests.commands import results, run, small_runs, typed, without_times, write
 SMALL = {
     model: typed(options)
     for model, options in small_runs(
-        {"trainer": "constant", "n_train": 40, "n_val": 40, "steps": 20, "hidden_units": 3},
+        {
+            "trainer": "constant",
+            "n_train": 40,
+            "n_val": 40,
+            "steps": 20,
+            "hidden_units": 3,
+            "checkpoints": 3,
+        },
         {
             "dgn": {"hidden_units": 8},
             "diagonal": {"n_train": 12},
