@@ -305,7 +305,7 @@ def wrongly_small(norms: Array, dual_norms: Array, limit: MarginLimit | None) ->
     small[dead_units(norms)] = True
     small &= above_one(dual_norms)
     predicted = None if limit is None or isinstance(limit, HasNorm) else to_numpy(limit.unit_norms)
-    if predicted is not None and len(predicted) == len(norms) and norms.sum() > 0:
+    if predicted is not None and len(predicted) == len(norms) and 0 < norms.sum() < np.inf:
         behind = norms / norms.sum() < SMALL * predicted / predicted.sum()
         small |= behind & (dual_norms > 1 + DUAL_SLACK)
     return np.flatnonzero(small)

@@ -87,7 +87,8 @@ def _why(
     if slope <= AT_REST:
         return "the slope of the loss is 0 there: more steps change nothing", False
     along = abs(_dot(slopes, weights))
-    if of_margins and math.sqrt(max(slope**2 - along**2, 0.0)) <= AT_REST * slope:
+    across = math.sqrt(max(slope - along, 0.0)) * math.sqrt(slope + along)
+    if of_margins and across <= AT_REST * slope:
         return "the loss falls along the weights alone, whose direction is at rest", False
     loss = "log(loss)" if of_margins else "the loss, in units of the first one,"
     steep = f"though the slope of {loss} per doubling of the weights is {slope:.2g}"

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 
 import implicit_bias as ib
 from implicit_bias import Sample
+from implicit_bias.limits.relu import ReLUProblem
 from implicit_bias.runs.reports import Evidence, decide
 
 compare_with_relu_limit = resolve_name(
@@ -187,6 +188,16 @@ def test_the_cap_of_programs_is_named_where_it_ended_the_search() -> None:
     assert found.value > whole.value and not found.in_own_cones
     assert found.status is ib.Status.FAILED
     assert found.reason == "no program was left for the gates of the last one"
+
+
+def test_what_is_above_its_start_is_not_called_optimal(monkeypatch) -> None:
+    network, X, y = relu_problem(0)
+    whole = ib.limits.relu_local_limit(network, X, y)
+    assert whole.status.name != "FAILED"
+    # A start that is said to be better than what was found from it.
+    monkeypatch.setattr(ReLUProblem, "value_of_network", lambda *_: 0.9 * whole.value)
+    found = ib.limits.relu_local_limit(network, X, y)
+    assert found.status.name == "FAILED" and "is above the network's own" in found.reason
 
 
 def test_no_word_claims_more_of_a_search_than_its_network_has() -> None:

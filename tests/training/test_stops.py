@@ -149,3 +149,10 @@ def test_a_verdict_names_why_its_network_stands_still_and_asks_for_no_more_steps
         assert stopped in report.verdict.sentence and "`--steps`" not in report.verdict.sentence
     report.save(tmp_path)
     assert stopped in ib.load(tmp_path).verdict.sentence
+
+
+def test_weights_whose_squares_overflow_end_in_a_verdict_and_no_error() -> None:
+    y = np.where(X @ [1.0, 2.0] > 0, 1.0, -1.0)
+    given = {"trainer": "constant", "learning_rate": 1e300, "steps": 50}
+    report = ib.run("linear", X=X, y=y, X_val=X, y_val=y, **given)
+    assert report.verdict.word != "AT ITS LIMIT" and report.trajectory.weight_norm[-1] > 1e200

@@ -257,7 +257,7 @@ def _units(
     if dual_norms is None or unit_norms is None:
         return ()
     nu, norms = np.asarray(dual_norms), np.asarray(unit_norms)
-    usable = len(nu) > 0 and np.isfinite(nu).all() and norms.sum() > 0
+    usable = len(nu) > 0 and np.isfinite(nu).all() and 0 < norms.sum() < np.inf
     return (nu, norms / norms.sum()) if usable else ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,9 @@ def map_row(
         norm = network_norm(limit, network)
         title = f"network after {step} steps" if step else "network at the start"
         own_scores = partial(_network_scores, network, gates)
-        maps.append(DecisionMap(title, own_scores, norm if norm > 0 else 1.0, lines(network)))
+        maps.append(
+            DecisionMap(title, own_scores, norm if 0 < norm < math.inf else 1.0, lines(network))
+        )
     return Row(len(maps), partial(_draw, maps, train), height=3.4)
 
 
