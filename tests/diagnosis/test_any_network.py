@@ -92,7 +92,7 @@ def test_a_network_with_biases_has_its_problem_named_and_its_homogenised_network
     ])  # fmt: skip
     theta = np.concatenate([p.detach().numpy().ravel() for p in network.parameters()])
     cosine = added @ theta / np.linalg.norm(added) / np.linalg.norm(theta)
-    assert record["increment_residual"] == pytest.approx(np.sqrt(1 - cosine**2), rel=1e-6)
+    assert report.comparison.increment_residual == pytest.approx(np.sqrt(1 - cosine**2), rel=1e-6)
     assert record["kkt_residual"] == kkt.residual <= kkt.one_sided
     # What is left is a two-layer ReLU network on (x, 1), with its own local optimum beside it.
     local = report.objects["local_limit"]
@@ -246,7 +246,16 @@ def test_arguments_that_say_nothing_are_refused() -> None:
         ib.diagnose(network, X, Y, batches="some")
     with pytest.raises(TypeError, match=r"`earlier` must be a torch.nn.Module"):
         ib.diagnose(network, X, Y, earlier=3)
-    separating = mlp(2, 16, 1)
-    trained(separating, X, Y, 2)
-    with pytest.raises(ValueError, match=r"`earlier` lacks .*0.weight"):
-        ib.diagnose(separating, X, Y, earlier={})
+    with pytest.raises(ValueError, match=r"`earlier` lacks weights '0.weight' of shape \(3, 2\)"):
+        ib.diagnose(network, X, Y, earlier={})
+    with pytest.raises(ValueError, match="`earlier` is of no use under adam"):
+        ib.diagnose(network, X, Y, earlier=network.state_dict(), optimizer="adam")
+
+
+def test_what_was_added_since_is_a_residual_of_homogeneous_networks_too() -> None:
+    network = nn.Linear(2, 1, bias=False).double()
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[6.0, 4.0]]))
+    report = ib.diagnose(network, [[1.0, 0.0]], [1], earlier={"weight": torch.tensor([[3.0, 0.0]])})
+    cosine = (3 * 6 + 4 * 4) / np.hypot(3, 4) / np.hypot(6, 4)
+    assert report.comparison.increment_residual == pytest.approx(np.sqrt(1 - cosine**2), rel=1e-9)

@@ -226,6 +226,7 @@ def _of_screen(state: OwnNetwork, log_inverse_loss: float) -> dict[str, Any]:
         "objective": state.value if math.isnan(state.function_value) else state.function_value,
         "margin_ratio": state.margin_ratio,
         "kkt_residual": state.kkt_residual,
+        "increment_residual": state.increment_residual,
         "agreement": state.agreement,
         "error": state.error_network,
         "largest_dual_norm": state.largest_dual_norm if state.n_units > 1 else math.nan,

@@ -157,8 +157,10 @@ def diagnose(
     with progress_of(progress) as shown:
         shown.stage("calling the network")
         subject = take_subject(network, X, y, _gates_of(gates, X))
+        subject = subject.frozen(method.still) if method.still else subject
+        before = _earlier(earlier, subject, method)
         shown.stage("measuring what it is")
-        structure = recognise(subject.frozen(method.still) if method.still else subject)
+        structure = recognise(subject)
         held_out = None
         if X_val is not None:
             if gates_val is None and gates is not None and not hasattr(gates, "transform"):
@@ -170,14 +172,14 @@ def diagnose(
             held_out = place_held_out(structure.subject, X_val, y_val, beside)
         kind: MarginLoss = "exponential" if loss == "exponential" else "logistic"
         shown.stage("solving the program of its form")
-        found = measure_own(structure, _optimum(structure, method), held_out)
+        found = measure_own(structure, _optimum(structure, method), held_out, before)
         if trajectory is not None:
             _require_own(trajectory, found)
         finite = finite_finding(found, method, kind)
         shown.stage("measuring how its weights grow")
         problem = None
         if finite is None:
-            problem = find_problem(found, method, kind, _weights(earlier))
+            problem = find_problem(found, method, kind, before)
         shown.stage("looking for its local limit")
         search = partial(find_local, max_weights=max_weights, max_seconds=max_seconds)
         findings = tuple(_find(found, finite or problem, kind, trajectory, search))
@@ -226,15 +228,31 @@ def _find(
         yield course
 
 
-def _weights(earlier: Any) -> Mapping[str, torch.Tensor] | None:
-    """Return weights by name of an earlier checkpoint, a module or what `state_dict` returned."""
-    if isinstance(earlier, torch.nn.Module):
-        return dict(earlier.named_parameters())
-    if earlier is None or isinstance(earlier, Mapping):
-        return earlier
-    raise TypeError(
-        f"`earlier` must be a torch.nn.Module or its `state_dict()`, got {type(earlier).__name__}"
-    )
+def _earlier(given: Any, subject: Subject, method: Method) -> dict[str, torch.Tensor] | None:
+    """Return the weights of an earlier checkpoint: a module, or what `state_dict` returned.
+
+    Increments of other methods than gradient descent are no sums of gradients.
+    """
+    if given is None:
+        return None
+    if isinstance(given, torch.nn.Module):
+        given = dict(given.named_parameters())
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"`earlier` must be a torch.nn.Module or its `state_dict()`, got {type(given).__name__}"
+        )
+    for name, p in subject.weights.items():
+        if name not in given or tuple(given[name].shape) != tuple(p.shape):
+            raise ValueError(
+                f"`earlier` lacks weights {name!r} of shape {tuple(p.shape)}, which `network` has: "
+                "give the `state_dict()` of this network at an earlier time"
+            )
+    if not method.is_descent:
+        raise ValueError(
+            f"`earlier` is of no use under {method.name}, whose steps are no sums of gradients: "
+            "`ib.dynamics.GradientSum` goes along in its training loop"
+        )
+    return {name: given[name].detach().cpu().double() for name in subject.weights}
 
 
 def _gates_of(gates: Any, X: Any) -> Any:

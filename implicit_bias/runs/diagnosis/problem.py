@@ -11,11 +11,11 @@ import numpy as np
 import torch
 
 from ..._support.words import MarginLoss
-from ...measures.increments import increment_residual
 from ...measures.level import KKTLevel, level_of
 from ...networks.recognition.regime import Rates, Regime, RegimeName, find_rates
 from ...networks.recognition.shares import VanishingTensor, vanishing_tensors
 from ...networks.recognition.structure import Form, recognise
+from ...networks.recognition.subject import Weights
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import DASH, number
 from ...quantities.premises import DIRECTION
@@ -123,7 +123,7 @@ def find_problem(
     found: MeasuredNetwork,
     method: Method,
     loss: MarginLoss,
-    earlier: Mapping[str, Any] | None,
+    earlier: Weights | None,
 ) -> Problem | None:
     """Find what names the margin problem of a network whose form has none by itself.
 
@@ -133,7 +133,7 @@ def find_problem(
     method : Method
     loss : str
     earlier : mapping of name to tensor, optional
-        Weights of an earlier time of the same training.
+        Its weights at an earlier time of gradient descent.
 
     Returns
     -------
@@ -150,24 +150,13 @@ def find_problem(
     level = None
     if subject.twice and method.norms is not None:
         level = level_of(subject, norm=norms and {name: norms[name] for name in subject.weights})
-    rates, increment, before = find_rates(subject, loss), math.nan, None
-    if earlier is not None and method.is_descent:
-        before = _same(earlier, subject.weights)
-        increment = increment_residual(before, subject.weights)
+    rates = find_rates(subject, loss)
     lam = None
     # Multipliers far from a KKT point say nothing of how weights grow.
-    if before is None and method.is_descent and level is not None and level.residual < FAR:
+    if earlier is None and method.is_descent and level is not None and level.residual < FAR:
         lam = torch.from_numpy(np.array(level.multipliers))
-    vanishing = vanishing_tensors(subject, rates, multipliers=lam, earlier=before)
-    return Problem(rates, level, increment, vanishing, method)
-
-
-def _same(earlier: Mapping[str, Any], weights: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the earlier weights of the same names."""
-    lacking = [name for name in weights if name not in earlier]
-    if lacking:
-        raise ValueError(f"`earlier` lacks the weights {_listed(lacking)} of `network`")
-    return {name: earlier[name].detach().cpu().double() for name in weights}
+    vanishing = vanishing_tensors(subject, rates, multipliers=lam, earlier=earlier)
+    return Problem(rates, level, found.state.increment_residual, vanishing, method)
 
 
 def theory_of(found: MeasuredNetwork, method: Method) -> Theory:
@@ -261,7 +250,6 @@ def problem_finding(found: MeasuredNetwork, problem: Problem) -> Finding:
     values = {
         "kkt_residual": math.nan if level is None else level.residual,
         "kkt_ratio": math.nan if level is None else level.ratio_bound,
-        "increment_residual": problem.increment,
         "homogenised_ratio": regime.margin_ratio if regime.zeroed else math.nan,
     }
     known = {name: value for name, value in values.items() if not math.isnan(value)}

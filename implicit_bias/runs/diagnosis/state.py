@@ -12,6 +12,7 @@ import torch
 from ..._support.doors import result
 from ...data.arrays import Floats
 from ...limits.exact.aligned import network_value
+from ...measures.increments import increment_residual
 from ...measures.kkt import KKTDistance, kkt_distance
 from ...measures.scalars import (
     DUAL_SLACK,
@@ -25,7 +26,7 @@ from ...measures.scalars import (
 )
 from ...networks.recognition.network import RecognisedNetwork, UnitsNetwork
 from ...networks.recognition.structure import Form, Structure
-from ...networks.recognition.subject import Subject
+from ...networks.recognition.subject import Subject, Weights
 from ...quantities.measured import Measured, part, quantity
 from .optimum import Optimum
 from .theory import THEORIES, Theory
@@ -70,6 +71,7 @@ class OwnNetwork(NetworkValue):
 
     kkt_residual: float = quantity(default=math.nan)
     kkt_complementarity: float = quantity(default=math.nan)
+    increment_residual: float = quantity(default=math.nan)
     kkt_margin_bound: float = quantity(default=math.nan)
     largest_dual_norm: float = quantity(default=math.nan)
     n_dead: int | None = quantity(default=None)
@@ -159,7 +161,10 @@ def recognised_network(structure: Structure) -> RecognisedNetwork | None:
 
 
 def measure_own(
-    structure: Structure, optimum: Optimum, held_out: Subject | None
+    structure: Structure,
+    optimum: Optimum,
+    held_out: Subject | None,
+    earlier: Weights | None = None,
 ) -> MeasuredNetwork:
     """Measure a network beside the certified optimum or bound of its form.
 
@@ -169,6 +174,8 @@ def measure_own(
     optimum : Optimum
     held_out : Subject or None
         The same module on held-out data.
+    earlier : mapping of name to tensor, optional
+        Its weights at an earlier time of gradient descent.
     """
     subject, network = structure.subject, recognised_network(structure)
     y, scores = subject.data.y.numpy(), subject.scores(subject.weights).numpy()
@@ -182,6 +189,9 @@ def measure_own(
         known |= _of_kkt(structure, optimum, kkt, norms)
     if len(norms):
         known |= {"n_dead": len(dead_units(norms)), "n_units": len(norms)}
+    if earlier is not None:
+        before = {name: earlier[name] for name in subject.weights}
+        known["increment_residual"] = increment_residual(before, subject.weights)
     if held_out is not None:
         known |= _held_out(optimum, held_out, separates=kkt is not None)
     state = OwnNetwork(
