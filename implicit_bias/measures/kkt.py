@@ -321,7 +321,8 @@ def _at_kinks(network: torch.nn.Module, data: GatedData) -> float | None:
 
     if data.y.device.type != "cpu":
         network = detached_copy(network).cpu()
-        data = GatedData(*(None if one is None else one.cpu() for one in data))
+        gates = None if data.gates is None else data.gates.cpu()
+        data = GatedData(data.X.cpu(), data.y.cpu(), gates)
     residual, _, n_kinks = clarke_residual(MarginRows(Subject(network, data)))
     return residual if n_kinks else None
 
