@@ -177,10 +177,11 @@ def test_what_is_not_in_the_table_is_refused(name, sorts) -> None:
 
 
 # Choices that change what reports are made of, beside those of `tests/reports/test_row.py`.
-SMALL = {"n_train": 40, "steps": 30}
-PLANE = {"n_train": 40, "steps": 40, "data": "quadrants"}
-DGN = {"n_train": 20, "steps": 30, "hidden_units": 3, "data": "quadrants"}
-DLGN = {"n_train": 40, "steps": 40, "hidden_units": 30, "gate_steps": 100}
+FEW = {"checkpoints": 4}
+SMALL = FEW | {"n_train": 40, "steps": 30}
+PLANE = FEW | {"n_train": 40, "steps": 40, "data": "quadrants"}
+DGN = FEW | {"n_train": 20, "steps": 30, "hidden_units": 3, "data": "quadrants"}
+DLGN = FEW | {"n_train": 40, "steps": 40, "hidden_units": 30, "gate_steps": 100}
 HEADS = SMALL | {"hidden_units": 8, "trunk_steps": 10}
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("linear", SMALL | {"trainer": "dual"}),

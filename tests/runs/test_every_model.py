@@ -17,16 +17,16 @@ from tests.commands import run as run_command
 
 SEPARABLE = [name for name, model in MODELS.items() if issubclass(model.options, ClassOptions)]
 QUICK = small_runs(
-    {"n_train": 60, "steps": 200, "hidden_units": 3},
+    {"n_train": 60, "steps": 200, "hidden_units": 3, "checkpoints": 8},
     {
         "dgn": {"hidden_units": 4, "starts": 2},
         "diagonal": {"n_train": 15},
         "distillation": {"n_train": None, "steps": "100,300", "n_val": 200},
         "dlgn": {"hidden_units": None, "gate_steps": 100},
         "gdln": {"n_train": 600, "steps": 60},
-        "heads": {"steps": 100, "hidden_units": 8, "trunk_steps": 30},
+        "heads": {"steps": 100, "hidden_units": 8, "trunk_steps": 30, "checkpoints": None},
         "orthosep": {"steps": "100,100", "hidden_units": 12},
-        "relu": {"n_train": 100, "steps": "100,100", "hidden_units": 8},
+        "relu": {"n_train": 100, "steps": "100,100", "hidden_units": 8, "checkpoints": None},
         "shallow-gln": {"hidden_units": 2},
     },
 )
