@@ -76,6 +76,10 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "implicit_bias/limits/relu/arrangement.py": (
         "tests/relu_limits/test_bounds.py", "-k", "arrangement or cancel",
     ),
+    "implicit_bias/limits/relu/bound.py": (
+        "tests/relu_limits/test_bounds.py", "tests/solvers/test_bad_points.py",
+        "-k", "arrangement or cancel or patterns or bounds_of_relu or refused",
+    ),
     "implicit_bias/measures/kkt.py": _KKT,
     "implicit_bias/measures/kkt_ratio.py": _KKT,
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from pkgutil import resolve_name
 
 import numpy as np
@@ -122,3 +123,30 @@ def test_the_bound_does_not_rest_on_what_the_search_finds(monkeypatch, slope) ->
     found = best_directions(problem, lam, np.zeros((0, 5)))
     assert max(direction.dual for direction in found) < 0.9 * lam.sum() / known
     assert relu_lower_bound(lam, X, y, slope=slope) == pytest.approx(known, rel=1e-9)
+
+
+def test_a_bound_of_too_many_patterns_is_refused_with_their_number() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 8)), np.sign(rng.normal(size=30))
+    with pytest.raises(ValueError, match=r"12 and 18 support .* than `max_patterns` = 20 gate"):
+        relu_lower_bound(np.ones(30), X, y, max_patterns=20)
+
+
+@pytest.mark.parametrize("lam", [[1.0, -1e-9], [0.0, 0.0], [-1.0, -1.0]])
+def test_multipliers_that_are_negative_or_all_zero_are_refused_for_a_bound(lam) -> None:
+    with pytest.raises(ValueError, match="`multipliers` must be finite, non-negative and not all"):
+        relu_lower_bound(np.array(lam), np.eye(2), np.array([1.0, -1.0]))
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+def test_bounds_of_pairs_that_cancel_contain_their_rounding(rank) -> None:
+    """Pairs of equal samples: what their multipliers differ by is all there is, 1e-15 of them."""
+    exact = np.vectorize(Fraction, otypes=[object])
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, lam, y = rng.normal(size=(4, rank)), rng.random(4), np.repeat([1.0, -1.0], 4)
+        both = np.append(lam, lam * (1 + 2.0**-50 * rng.integers(-2, 3, size=4)))
+        along = np.maximum(exact(np.vstack([X, X])), 0)  # of the directions along the axes
+        largest = max(abs(((exact(both) * exact(y))[:, None] * along).sum(axis=0)))
+        bound = relu_lower_bound(multipliers=both, X=np.vstack([X, X]), y=y)
+        assert bound == np.inf or Fraction(bound) * largest <= exact(both).sum()

@@ -391,12 +391,6 @@ def test_weaker_multipliers_give_weaker_bounds() -> None:
     assert relu_lower_bound(7 * limit.multipliers, 2 * X, -y) == pytest.approx(best / 2, rel=1e-8)
 
 
-def test_a_bound_of_too_many_patterns_is_refused_with_their_number() -> None:
-    X, y = random_data()
-    with pytest.raises(ValueError, match=r"12 and 18 support .* than `max_patterns` = 20 gate"):
-        relu_lower_bound(np.ones(30), X, y, max_patterns=20)
-
-
 # What is refused, and what is said where nothing was found
 
 
