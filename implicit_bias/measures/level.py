@@ -48,8 +48,8 @@ _FEWEST, _AT_ONCE = 64, 200
 # computed of them in at least so many rounds.
 _FREE, _ENTRIES, _FEW_ROUNDS = 2**23, 2**27, 6
 # Rounds in which violated rows and gates enter, sweeps over the gates of several layers in each,
-# and the distance of the bounds at which no more are looked for.
-_ROUNDS, _SWEEPS, _CLOSE = 60, 3, 1e-7
+# and the distance of the bounds, as a share of what rho lacks of 1, that is near enough.
+_ROUNDS, _SWEEPS, _CLOSE = 60, 3, 1e-4
 # Metrics of a norm that are tried in turn, the power of ten that what vanishes in them is raised to
 # in the end, and the relative distance of the bounds that ends it.
 _METRICS, _FLOOR, _SURE = 80, -7, 1e-4
@@ -294,7 +294,9 @@ class _Cone:
             share, entered = self._ask(w - v, lam > 0)
             above = (1 - share) * float(value(v)) / size + 2 * share
             best.ratio.above = min(best.ratio.above, max(above, best.ratio.below))
-            if not entered or best.ratio.above - best.ratio.below < _CLOSE:
+            if not entered or best.ratio.above - best.ratio.below <= _CLOSE * (
+                1 - best.ratio.above
+            ):
                 break
         return best
 
@@ -355,7 +357,7 @@ class _Cone:
         return lam, found.v
 
     def _ask(self, off: Tensor, needed: Tensor) -> tuple[float, bool]:
-        """Let in what v = theta - off violates, in place of what is not needed if memory is short.
+        """Let in what v = theta - off violates, in place of what is not needed.
 
         Returns
         -------
@@ -377,7 +379,8 @@ class _Cone:
             open_ = _worst(more, more > small, space - len(wrong))
             entering.append((self.at_kinks[open_], [c[open_] for c in gates]))
         n_new = sum(len(index) for index, _ in entering)
-        if len(self.index) + n_new > self.most:
+        # Gradients of patterns of gates depend on each other: fewer of them are fitted better.
+        if len(self.index) + n_new > self.most or len(self.at_kinks):
             self.index, self.gradients = self.index[needed], self.gradients[needed]
             self.gram = self.gram[needed][:, needed]
         for index, own in entering:
