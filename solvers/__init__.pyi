@@ -84,6 +84,7 @@ from .numerics.intake import real_array as real_array
 from .numerics.intake import refuse_masked as refuse_masked
 from .numerics.intake import undisguised as undisguised
 from .numerics.memory import require_memory as require_memory
+from .numerics.memory import require_sizes as require_sizes
 from .numerics.shapes import Axes as Axes
 from .numerics.step_length import longest_step as longest_step
 from .programs.design import GatedDesign as GatedDesign

@@ -11,7 +11,7 @@ import secrets
 import stat
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 # Levels of JSON that are read: reports have about 30.
 DEEPEST = 90
@@ -45,13 +45,26 @@ def read_plain(path: str | os.PathLike[str]) -> bytes:
     """
     path = Path(path)
     try:
-        check_plain(path)
-        with open(os.open(path, _OLD), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it has just become another
-                raise OSError(errno.EINVAL, NOT_PLAIN)
+        with open_plain(path) as file:
             return file.read()
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a file of a folder that may be a stranger's: no link, no pipe, no device.
+
+    Raises
+    ------
+    OSError
+        If it is none, without its path, or cannot be opened.
+    """
+    check_plain(path)
+    file = open(os.open(path, _OLD), "rb")  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it has just become another
+        file.close()
+        raise OSError(errno.EINVAL, NOT_PLAIN)
+    return file
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:

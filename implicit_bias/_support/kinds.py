@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -66,6 +66,13 @@ def counts(least: int = 1) -> Check:
 def signed(name: str, value: Any) -> None:
     """Refuse all but whole numbers, of either sign."""
     whole_number(name, value, least=value if hasattr(value, "__index__") else 0)
+
+
+def require_sizes(what: str, sizes: Mapping[str, int], *shapes: Sequence[int]) -> None:
+    """Refuse sizes by name whose arrays, of these shapes, no memory holds."""
+    from .solve import require_sizes
+
+    require_sizes(what, sizes, *shapes)
 
 
 number = _named("require_number")

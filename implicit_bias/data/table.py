@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .arrays import Floats
 
 SHOWN = 10
+LONGEST = 1000  # characters of the name of a class
 FEWER = "take fewer samples or columns"
 
 
@@ -55,9 +56,16 @@ def numbered(where: str, values: Any) -> tuple[NDArray[np.int64], dict[int, str]
     Raises
     ------
     ValueError, TypeError
-        If labels are missing, or are neither words nor whole numbers.
+        If labels are missing, of one class only, or are neither words nor whole numbers.
     """
-    values = np.asarray(values)
+    codes, words = _numbered(where, np.asarray(values))
+    if codes.min() == codes.max():
+        only = words.get(int(codes.flat[0]), str(codes.flat[0]))
+        raise ValueError(f"the labels have one class only, {only!r}: give samples of two classes")
+    return codes, words
+
+
+def _numbered(where: str, values: NDArray[Any]) -> tuple[NDArray[np.int64], dict[int, str]]:
     if values.dtype.kind == "O":
         values = _plain(where, values)
     if values.dtype.kind == "b":
@@ -88,10 +96,20 @@ def _plain(where: str, values: NDArray[Any]) -> NDArray[Any]:
             f"{where} lack the label of sample {row} ({int(missing.sum())} are missing): drop such "
             "samples or fill them in"
         )
+    check_words(where, max((len(value) for value in values if isinstance(value, str)), default=0))
     if len({type(value) for value in values}) > 1:
         kinds = sorted({type(value).__name__ for value in values})
         raise TypeError(f"{where} must be of one kind, got {' and '.join(kinds)}: make them words")
     return np.array(values.tolist())
+
+
+def check_words(where: str, longest: int) -> None:
+    """Refuse names of classes that are no names; raises ValueError with the length."""
+    if longest > LONGEST:
+        raise ValueError(
+            f"{where} must be words of at most {LONGEST} characters, got {longest}: name the "
+            "classes by shorter ones"
+        )
 
 
 def listed(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 from .._support.doors import check_parameters
 from .._support.kinds import count, fraction
-from .._support.solve import require_memory
+from .._support.solve import require_sizes
 from .._support.words import Cutoffs
 from ..data.arrays import Floats, checked_weights
 from .gating import Gating, seed_from, seed_text, with_slope
@@ -110,11 +110,9 @@ class HyperplaneContexts(Gating):
         weights = checked_weights(sample_weight, len(reference))
         reference, weights = reference[weights > 0], weights[weights > 0]
         shape = (self.n_units, n_hyperplanes, reference.shape[1])
-        require_memory(
-            self.n_units * n_hyperplanes * sum(reference.shape),
-            f"normals and projections of {self.n_units} units",
-            "take fewer units",
-        )
+        sizes = {"n_units": self.n_units, "n_contexts": self.n_contexts}
+        of_samples = (self.n_units, n_hyperplanes, len(reference))
+        require_sizes("normals and projections", sizes, shape, of_samples)
         if self.cutoffs == "axes":
             self.normals_, self.cutoffs_ = coordinate_planes(shape)
             return self

@@ -14,7 +14,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 from .._support.doors import check_parameters, door
 from .._support.kinds import anything, count, sequence
-from .._support.solve import require_array, require_columns, require_count, to_numpy
+from .._support.solve import require_array, require_columns, require_count, require_sizes, to_numpy
 from ..data.arrays import Floats
 from .gating import MADE_FOR, Gating, seed_from, seed_text
 
@@ -242,6 +242,8 @@ class LinearGates(LayeredGates):
                     "one matrix a layer of gates"
                 )
             return self._set_layers(layers, X)
+        named = {f"widths[{i}]": width for i, width in enumerate(self.widths)}
+        require_sizes("weights", {"n_inputs": self.n_inputs, **named}, *sizes)
         rng = np.random.default_rng(self.random_state)
         return self._set_layers([rng.normal(size=size) / size[1] ** 0.5 for size in sizes], X)
 

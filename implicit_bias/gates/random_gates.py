@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.doors import check_parameters
 from .._support.kinds import between
+from .._support.solve import require_sizes
 from ..data.arrays import Floats
 from .gating import Gating, seed_from, seed_text
 from .layered import check_widths
@@ -78,8 +79,11 @@ class RandomGates(Gating):
         check_parameters(self, rate=between(0, 1))
         check_widths(self.widths)
         inputs = self._inputs(X, reset=True)
+        shape = (len(inputs), sum(self.widths))
+        sizes = {f"widths[{i}]": width for i, width in enumerate(self.widths)}
+        require_sizes("gates", sizes, shape)
         rng = np.random.default_rng(self.random_state)
-        drawn = rng.random((len(inputs), sum(self.widths))) < self.rate
+        drawn = rng.random(shape) < self.rate
         self.table_, self._samples = drawn.astype(np.int64), _digest(inputs)
         return self
 

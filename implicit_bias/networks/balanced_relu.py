@@ -79,7 +79,8 @@ class BalancedReLU(torch.nn.Module):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
-        check_start({"n_inputs": n_inputs, "n_units": n_units}, init_scale, device=device)
+        sizes = {"n_inputs": n_inputs, "n_units": n_units}
+        check_start(sizes, init_scale, (n_units, n_inputs), device=device)
         rng = np.random.default_rng(random_state)
         W = rng.normal(size=(n_units, n_inputs))
         W *= init_scale / np.linalg.norm(W, axis=1, keepdims=True)
@@ -235,7 +236,9 @@ class ResidualReLU(torch.nn.Module):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
-        check_start({"n_inputs": n_inputs, "n_units": n_units}, init_scale, device=device)
+        sizes = {"n_inputs": n_inputs, "n_units": n_units, "n_layers": n_layers}
+        shapes = (n_units, n_inputs), (n_layers - 2, n_units, n_units)
+        check_start(sizes, init_scale, *shapes, device=device)
         rng = np.random.default_rng(random_state)
         widths = [n_inputs, *[n_units] * (n_layers - 1), 1]
         self.layers = torch.nn.ParameterList(

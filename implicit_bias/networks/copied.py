@@ -49,8 +49,8 @@ class CopiedUnits(torch.nn.Module):
             raise TypeError(f"`network` must be an FReLU or a GLN, got {type(network).__name__}")
         if copies < 1 or network.n_units % copies or network.n_outputs < 2:
             raise ValueError(
-                f"`network` has {network.n_units} units and {network.n_outputs} outputs: give "
-                f"{copies} units for each gate, and two outputs at least"
+                f"`network` must have two outputs at least, and `copies` units for each gate: got "
+                f"{network.n_outputs} outputs, and {network.n_units} units for `copies` of {copies}"
             )
         self.network, self.copies = network, copies
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Self, Unpack
 
 import torch
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._support.doors import door
-from .._support.kinds import weights
+from .._support.kinds import require_sizes, weights
 from .protocols import check_inputs
 from .weights import (
     INITS,
@@ -81,9 +82,9 @@ class DeepLinear(LayeredNetwork):
         super().__init__()
         sizes = {"n_inputs": n_inputs, "n_outputs": n_outputs}
         sizes |= {f"hidden_widths[{i}]": width for i, width in enumerate(hidden_widths)}
-        begin = Start.checked(sizes, INITS, **start)
-        self.n_inputs, self.n_outputs = n_inputs, n_outputs
         widths = [n_inputs, *hidden_widths, n_outputs]
+        begin = Start.checked(sizes, INITS, *pairwise(widths), **start)
+        self.n_inputs, self.n_outputs = n_inputs, n_outputs
         drawn = begin.parameters(lambda rng: _draw(begin.init, widths, rng))
         self.layers = torch.nn.ParameterList(drawn)
 
@@ -136,6 +137,9 @@ class DeepLinear(LayeredNetwork):
             If zeta has another shape, or a rank above a hidden width.
         """
         target = as_tensor(zeta)
+        sizes = {f"hidden_widths[{i}]": width for i, width in enumerate(hidden_widths)}
+        widths = [target.shape[-1], *hidden_widths, target.shape[0] if target.ndim == 2 else 1]
+        require_sizes("weights", {"zeta": target.numel(), **sizes}, *pairwise(widths))
         if target.ndim == 2:
             return cls.from_weights(*balanced_factors(target, hidden_widths), device=device)
         norm = target.norm()

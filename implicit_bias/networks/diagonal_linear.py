@@ -51,7 +51,8 @@ class DiagonalLinear(torch.nn.Module):
     @door()
     def __init__(self, n_features: int, **start: Unpack[Starting]) -> None:
         super().__init__()
-        begin = Start.checked({"n_features": n_features}, ("balanced", "kaiming"), **start)
+        sizes, shape = {"n_features": n_features}, (2, n_features)
+        begin = Start.checked(sizes, ("balanced", "kaiming"), shape, **start)
         self.n_features = n_features
         self.u, self.v = begin.parameters(lambda rng: _draw(begin.init, n_features, rng))
 

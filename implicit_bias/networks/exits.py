@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
 from .._support.doors import door
-from .._support.kinds import whole_number
-from .protocols import check_device, check_inputs, check_tensor
+from .protocols import check_inputs, check_start, check_tensor
 
 
 class Trunk(torch.nn.Module):
@@ -52,12 +51,12 @@ class Trunk(torch.nn.Module):
         super().__init__()
         if len(widths) == 0:
             raise ValueError("`widths` must name a layer at least, got none")
-        sizes = [whole_number("`n_inputs`", n_inputs)]
-        sizes += [whole_number(f"`widths[{i}]`", width) for i, width in enumerate(widths)]
+        sizes = {"n_inputs": n_inputs} | {f"widths[{i}]": w for i, w in enumerate(widths)}
+        shapes = [(above, below) for below, above in pairwise(sizes.values())]
+        check_start(sizes, 1.0, *shapes)
         rng = np.random.default_rng(random_state)
         self.layers = torch.nn.ParameterList(
-            torch.as_tensor(rng.normal(scale=(2 / below) ** 0.5, size=(above, below)))
-            for below, above in pairwise(sizes)
+            torch.as_tensor(rng.normal(scale=(2 / shape[1]) ** 0.5, size=shape)) for shape in shapes
         )
 
     def forward(self, X: Tensor) -> tuple[Tensor, ...]:
@@ -154,7 +153,8 @@ class _Head(torch.nn.Module):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
-        check_device(device)
+        sizes = {"n_classes": n_classes, "n_features": n_features}
+        check_start(sizes, 1.0, (n_classes, n_features), device=device)
         zeros = torch.zeros(n_classes, n_features, dtype=dtype, device=device)
         self.weight = torch.nn.Parameter(zeros)
 

@@ -7,7 +7,7 @@ by ``isinstance(network, Homogeneous)``. `check_network` reports which of them a
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.func import functional_call
 
-from .._support.kinds import whole_number
+from .._support.kinds import require_sizes, whole_number
 from .adapted import plain
 
 
@@ -171,7 +171,7 @@ class HasGates(Protocol):
 def check_start(
     sizes: Mapping[str, int],
     init_scale: float,
-    *,
+    *shapes: Sequence[int],
     init: str | None = None,
     inits: Collection[str] = (),
     device: torch.device | str = "cpu",
@@ -185,6 +185,8 @@ def check_start(
         Sizes by the names of the arguments.
     init_scale : float
         Factor on the initial weights; may be 0 if `zero`.
+    *shapes : sequences of int
+        Shapes of the weights.
     init : str, optional
         Name of the initialisation, where there are several.
     inits : collection of str
@@ -197,11 +199,12 @@ def check_start(
     TypeError
         If a size is not a whole number.
     ValueError
-        If a size is not positive, `init` is unknown, `init_scale` is out of range, or torch has no
-        such device.
+        If a size is not positive, memory does not hold the weights, `init` is unknown,
+        `init_scale` is out of range, or torch has no such device.
     """
     for name, size in sizes.items():
         whole_number(f"`{name}`", size)
+    require_sizes("weights", sizes, *shapes, *shapes)  # as they are drawn, and scaled
     if init is not None and init not in inits:
         raise ValueError(f"`init` must be one of {sorted(inits)}, got {init!r}")
     if not (0 < init_scale < math.inf or (zero and init_scale == 0)):

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from .._support.doors import door
-from .._support.kinds import fraction
+from .._support.kinds import count, fraction, require_sizes
 from .gated.frelu import FReLU
 from .protocols import check_inputs
 from .weights import (
@@ -83,8 +83,8 @@ class DeepReLU(LayeredNetwork):
         super().__init__()
         check_hidden(widths)
         sizes = {"n_inputs": n_inputs} | {f"widths[{i}]": w for i, w in enumerate(widths)}
-        begin = Start.checked(sizes, ("kaiming", "orthogonal", "balanced"), **start)
         shapes = [(above, below) for below, above in pairwise([n_inputs, *widths, 1])]
+        begin = Start.checked(sizes, ("kaiming", "orthogonal", "balanced"), *shapes, **start)
         drawn = begin.parameters(lambda rng: _draw(begin.init, shapes, rng))
         self.n_inputs, self.slope = n_inputs, float(slope)
         self.layers = torch.nn.ParameterList(drawn)
@@ -198,10 +198,12 @@ class ReLU(DeepReLU):
     [6.5]
     """
 
-    @door(slope=fraction)
+    @door(n_units=count(1), slope=fraction)
     def __init__(
         self, n_inputs: int, n_units: int, *, slope: float = 0.0, **start: Unpack[Starting]
     ) -> None:
+        sizes = {"n_inputs": n_inputs, "n_units": n_units}
+        require_sizes("weights", sizes, (n_units, n_inputs))
         super().__init__(n_inputs, (n_units,), slope=slope, **start)
         self.n_units = n_units
 

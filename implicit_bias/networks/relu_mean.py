@@ -32,7 +32,7 @@ class _UnitMean(torch.nn.Module):
     ) -> None:
         super().__init__()
         sizes = {"n_inputs": n_inputs, "n_units": n_units}
-        check_start(sizes, init_scale, device=device, zero=True)
+        check_start(sizes, init_scale, (n_units, n_inputs), device=device, zero=True)
         weights = torch.from_numpy(averaged_units(n_units, n_inputs, init_scale, random_state))
         self.w = torch.nn.Parameter(weights.to(device=device, dtype=dtype))
 

@@ -86,7 +86,11 @@ class Start:
 
     @classmethod
     def checked(
-        cls, sizes: Mapping[str, int], inits: Sequence[InitName], **start: Unpack[Starting]
+        cls,
+        sizes: Mapping[str, int],
+        inits: Sequence[InitName],
+        *shapes: Sequence[int],
+        **start: Unpack[Starting],
     ) -> Self:
         """Return the choices for a network, checked by `check_start`.
 
@@ -96,6 +100,8 @@ class Start:
             Sizes of the network by the names of its arguments.
         inits : sequence of str
             The initialisations that it has, the default first.
+        *shapes : sequences of int
+            Shapes of its weights.
         **start : Starting
 
         Raises
@@ -104,7 +110,9 @@ class Start:
             If a size or a choice is not one that the network takes.
         """
         begin = replace(cls(inits[0]), **start)
-        check_start(sizes, begin.init_scale, init=begin.init, inits=inits, device=begin.device)
+        check_start(
+            sizes, begin.init_scale, *shapes, init=begin.init, inits=inits, device=begin.device
+        )
         return begin
 
     def parameters(

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .._support.files import from_json
+from .._support.files import from_json, open_plain
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ def read_records(path: Path, start: int = 0) -> Iterator[tuple[Record, int]]:
 
     Lines that are torn are passed over: their cells are done again.
     """
-    with path.open("rb") as content:
+    with open_plain(path) as content:
         end = content.seek(start)
         for line in content:
             if not line.endswith(b"\n"):

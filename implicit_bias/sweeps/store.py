@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._support.extras import naming_extras, require
-from .._support.files import check_writable, clear_unfinished, write_atomically
+from .._support.files import check_plain, check_writable, clear_unfinished, write_atomically
 from .records import Follower, Outcome, Record, read_records, record_files, writer_of
 from .rows import CELL_COLUMNS, columns, in_order, newest, sweep_schema, tabled
 
@@ -191,6 +191,7 @@ def _table(path: Path, names: Sequence[str]) -> pa.Table:
     from pyarrow import parquet
 
     def read() -> pa.Table:
+        check_plain(path)
         if not {"cell", "model"} <= set(parquet.read_schema(path).names):
             raise ValueError("it has no columns `cell` and `model`")
         # Of any version: columns that it has not are null.

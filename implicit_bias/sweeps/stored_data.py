@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._support.files import write_atomically
+from .._support.files import check_plain, write_atomically
 from .._support.solve import to_numpy
 from ..data.dataset import Dataset, digest
 from ..data.labelled import ClassDataset
@@ -109,6 +109,7 @@ def _file(array: Any, folder: Path) -> StoredArray:
     np.save(content, array, allow_pickle=False)
     name = digest(np.frombuffer(content.getbuffer(), dtype=np.uint8))
     path = folder / f"{name[:20]}.npy"
+    check_plain(path)
     if not (path.is_file() and path.stat().st_size == len(content.getbuffer())):
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content.getvalue())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
@@ -32,6 +34,32 @@ def require_memory(n_numbers: int, what: str, way_out: str) -> None:
         raise ValueError(
             f"{what} would take {_gib(needed)} GiB, and this machine has {_gib(there)}: {way_out}"
         )
+
+
+def require_sizes(what: str, sizes: Mapping[str, int], *shapes: Sequence[int]) -> None:
+    """Refuse sizes whose arrays are larger than this machine's memory, by the largest one's name.
+
+    Parameters
+    ----------
+    what : str
+        What has these sizes, such as "weights".
+    sizes : mapping of str to int
+        Sizes by the names of the arguments.
+    *shapes : sequences of int
+        Shapes of float64 arrays that live at the same time.
+
+    Raises
+    ------
+    ValueError
+        If memory cannot hold them.
+
+    Examples
+    --------
+    >>> require_sizes("points", {"n": 100, "d": 3}, (100, 3))
+    """
+    name = max(sizes, key=lambda one: sizes[one])
+    n_numbers = sum(math.prod(map(int, shape)) for shape in shapes)
+    require_memory(n_numbers, f"{what} with `{name}` of {sizes[name]}", f"take a smaller `{name}`")
 
 
 def _gib(n_bytes: float) -> str:

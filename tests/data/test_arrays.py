@@ -87,14 +87,14 @@ def test_complex_tensors_are_refused() -> None:
 
 def test_contexts_that_no_memory_holds_are_refused_with_their_size() -> None:
     with pytest.raises(
-        ValueError, match=r"1 units x 1000000000000 contexts.* 37,253 GiB.*take fewer"
+        ValueError, match=r"`n_contexts` of 1000000000000 .* 37,253 GiB.*take a smaller"
     ):
         ib.solve_gln_svm(X, Y, ONES, n_contexts=10**12)
 
 
 @pytest.mark.parametrize("gating", [ib.HyperplaneContexts, ib.HyperplaneGates])
 def test_hyperplanes_that_no_memory_holds_are_refused_with_their_size(gating) -> None:
-    with pytest.raises(ValueError, match=r"1000000000000 units would take 37,253 GiB"):
+    with pytest.raises(ValueError, match=r"`n_units` of 1000000000000 would take 37,253 GiB"):
         gating(10**12).fit(X)
 
 
@@ -113,7 +113,7 @@ def memory_of(monkeypatch):
 def test_contrasts_that_no_memory_holds_are_refused(memory_of) -> None:
     memory_of(8 * 10**4)
     ib.solve_gln_l2_svm(X, Y, ONES, n_contexts=100)
-    with pytest.raises(ValueError, match="contrasts of 101 contexts"):
+    with pytest.raises(ValueError, match="contrasts with `n_contexts` of 101"):
         ib.solve_gln_l2_svm(X, Y, ONES, n_contexts=101)
 
 
@@ -123,5 +123,5 @@ def test_the_least_that_a_program_takes_is_compared_with_the_memory_of_the_machi
     # 3 samples, 2 inputs, 8 contexts: (3 + 2) * 8 numbers of 8 bytes.
     memory_of(320)
     ib.solve_gln_svm(X, Y, ONES, n_contexts=8)
-    with pytest.raises(ValueError, match="1 units x 9 contexts would take"):
+    with pytest.raises(ValueError, match="`n_contexts` of 9 would take"):
         ib.solve_gln_svm(X, Y, ONES, n_contexts=9)

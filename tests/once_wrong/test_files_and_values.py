@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gzip
 import os
 import pickle
+import pkgutil
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import tracemalloc
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -244,3 +249,165 @@ def test_ctrl_c_raises_in_tests_however_they_were_started() -> None:
             "import importlib; importlib.reload(tests.conftest); "
             "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler")  # fmt: skip
     subprocess.run([sys.executable, "-c", code], check=True, env=environment())
+
+
+HUGE = 2**40  # of one number each: 8 TiB
+
+SIZED: list[tuple[str, Any]] = [
+    ("n_features", lambda n: ib.networks.DiagonalLinear(n)),
+    ("n_inputs", lambda n: ib.GLN(n, 2, 2)),
+    ("n_contexts", lambda n: ib.GLN(2, 2, n)),
+    (r"upper_widths\[0\]", lambda n: ib.GLN(2, 2, 2, upper_widths=(n,))),
+    ("n_units", lambda n: ib.FReLU(3, n)),
+    ("n_outputs", lambda n: ib.FReLU(3, 2, n_outputs=n)),
+    (r"hidden_widths\[1\]", lambda n: ib.DeepLinear(3, hidden_widths=(2, n))),
+    (r"hidden_widths\[0\]", lambda n: ib.DeepLinear.from_zeta(np.ones(3), hidden_widths=(n,))),
+    (r"upper_widths\[0\]", lambda n: ib.FReLU.from_zeta(np.eye(2), upper_widths=(n,))),
+    ("n_units", lambda n: ib.ReLU(3, n)),
+    (r"widths\[1\]", lambda n: ib.networks.DeepReLU(3, (2, n))),
+    (r"widths\[0\]", lambda n: ib.DGN(3, widths=(n, 2))),
+    ("n_contexts", lambda n: ib.networks.DeepGLN(3, widths=(2,), n_contexts=n)),
+    ("n_inputs", lambda n: ib.DLGN(n, widths=(2,))),
+    ("n_inputs", lambda n: ib.networks.SoftDGN(n, widths=(2,))),
+    ("n_outputs", lambda n: ib.ShallowGLN(2, [[0], [1]], n_outputs=n)),
+    ("n_units", lambda n: ib.networks.GDLN(2, n)),
+    ("n_units", lambda n: ib.networks.BalancedReLU(2, n)),
+    ("n_layers", lambda n: ib.networks.ResidualReLU(2, 2, n_layers=n)),
+    ("n_classes", lambda n: ib.networks.LabelledHead(n, 2)),
+    (r"widths\[0\]", lambda n: ib.heads.Trunk(2, widths=(n,))),
+    ("n", lambda n: ib.kernels.spectrum_ideal(n, 0.5, 2)),
+    ("n_units", lambda n: ib.HyperplaneContexts(n, 2).fit(CORNERS)),
+    (r"widths\[0\]", lambda n: ib.gates.LinearGates(2, widths=(n,)).fit(CORNERS)),
+    (r"widths\[0\]", lambda n: ib.gates.RandomGates(widths=(n,)).fit(CORNERS)),
+    ("n", lambda n: ib.datasets.make_circle(n)),
+    ("n", lambda n: ib.datasets.make_quadrants(n)),
+    ("d", lambda n: ib.datasets.make_orthosep(3, n)),
+    ("n_inputs", lambda n: ib.datasets.make_nlgp(4, n_inputs=n)),
+    ("n_samples", lambda n: ib.datasets.make_single_pulse(n)),
+    ("n_val", lambda n: ib.datasets.make_angle_task(3, 2, 1.0, n_val=n)),
+    ("n_labels", lambda n: ib.autoencoders.quantile_code(n, 0.3)),
+    ("n_lines", lambda n: ib.equivalence.fold_set(ib.ReLU(2, 2), n_lines=n)),
+    ("width", lambda n: ib.limits.sign_layer_bounds(np.eye(2), [0, 1], width=n)),
+    ("n_classes", lambda n: ib.limits.solve_multiclass_svm(np.eye(2), [0, 1], n_classes=n)),
+    (r"hidden_widths\[0\]",
+     lambda n: ib.solve_linear_svm(CORNERS, LABELS).balanced_weights((n,))),
+    ("n_contexts",
+     lambda n: ib.solve_gln_svm(CORNERS, LABELS, [[0], [1], [0], [1]], n_contexts=n)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "call"), SIZED)
+def test_sizes_beyond_memory_are_refused_by_the_name_of_the_argument(name, call) -> None:
+    with pytest.raises(ValueError, match=rf"with `{name}` of {HUGE} would take .* GiB, .*smaller"):
+        call(HUGE)
+
+
+def test_a_network_counts_the_weights_that_are_drawn_beside_those_that_it_keeps(monkeypatch):
+    memory = pkgutil.resolve_name("solvers.numerics.memory")
+    monkeypatch.setattr(memory, "_memory", lambda: 8 * 4 * 1000.0)
+    ib.networks.DiagonalLinear(1000)  # u and v, drawn and scaled
+    with pytest.raises(ValueError, match="`n_features` of 1001"):
+        ib.networks.DiagonalLinear(1001)
+
+
+def test_an_archive_of_one_class_is_refused_before_its_inputs_are_unpacked(tmp_path, traced):
+    np.savez_compressed(tmp_path / "x.npz", X=np.zeros((300_000, 100)), y=np.zeros(300_000, int))
+    assert (tmp_path / "x.npz").stat().st_size < 300_000
+    with traced(8 * 300_000 * 10), pytest.raises(ValueError, match="one class only, '0'"):
+        ib.load_data(tmp_path / "x.npz")
+
+
+def test_names_of_classes_that_no_memory_holds_are_refused_by_the_header(tmp_path, traced) -> None:
+    words = np.array(["a" * 50_000, "b" * 50_000])[np.arange(300) % 2]
+    np.savez_compressed(tmp_path / "x.npz", X=np.zeros((300, 2)), y=words)
+    said = "words of at most 1000 characters, got 50000"
+    with traced(10**7), pytest.raises(ValueError, match=said):
+        ib.load_data(tmp_path / "x.npz")
+
+
+def test_words_of_a_parquet_file_are_kept_once_each(tmp_path) -> None:
+    n, words = 20_000, ["a" * 1_000_000, "b" * 1_000_000]  # 20 GB where each row has its own
+    labels = pa.DictionaryArray.from_arrays(pa.array(np.arange(n) % 2, pa.int32()), words)
+    table = pa.table({"a": np.arange(n, dtype=float), "label": labels})
+    parquet.write_table(table, tmp_path / "x.parquet", store_schema=False)
+    assert (tmp_path / "x.parquet").stat().st_size < 3e6
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(ValueError, match="words of at most 1000 characters, got 1000000"):
+        ib.load_data(tmp_path / "x.parquet")
+    assert pa.default_memory_pool().max_memory() < max(before, 10**8)
+
+
+def test_a_parquet_file_is_refused_by_the_sizes_in_its_metadata(tmp_path, monkeypatch) -> None:
+    table = pa.table({"a": np.zeros(100_000), "label": np.arange(100_000) % 2})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    memory = pkgutil.resolve_name("solvers.numerics.memory")
+    monkeypatch.setattr(memory, "_memory", lambda: 8 * 4 * 99_999.0)
+    monkeypatch.setattr(parquet, "read_table", lambda *_, **__: pytest.fail("it is read"))
+    with pytest.raises(ValueError, match=r"would take .* GiB"):
+        ib.load_data(tmp_path / "x.parquet")
+
+
+def test_a_zipped_file_of_images_is_read_as_far_as_its_header_says(tmp_path, traced) -> None:
+    for stem, head in [
+        ("train-images-idx3-ubyte", (8, 3, 20, 2, 3)),
+        ("train-labels-idx1-ubyte", (8, 1, 20)),
+    ]:
+        n_axes = len(head) - 2
+        header = bytes((0, 0, *head[:2])) + struct.pack(f">{n_axes}I", *head[2:])
+        (tmp_path / f"{stem}.gz").write_bytes(gzip.compress(header + bytes(10**8), 1))
+    with traced(10**7), pytest.raises(ValueError, match="needs 136 bytes, got 137 or more"):
+        ib.load_data(tmp_path)
+
+
+@pytest.fixture
+def traced():
+    """Compare the largest memory that Python's allocators hand out with a number of bytes."""
+
+    @contextmanager
+    def below(n_bytes):
+        tracemalloc.start()
+        try:
+            yield
+            assert tracemalloc.get_traced_memory()[1] < n_bytes
+        finally:
+            tracemalloc.stop()
+
+    return below
+
+
+@pytest.mark.parametrize("loss", ["cross-entropy", "squared"])
+@pytest.mark.parametrize(("n", "depth"), [(6, 1), (3, 1), (3, 3)])
+def test_a_flow_of_endless_time_comes_to_its_limit(n, depth, loss) -> None:
+    rng = np.random.default_rng(3)
+    X, teacher = rng.normal(size=(n, 4)), rng.normal(size=4)
+    w0 = 0.3 * teacher + 0.05 * rng.normal(size=4)
+    times = [0.0, 1.0, 1e3, 1e200, 1e200]
+    path = ib.distillation.distillation_flow(X, teacher, w0, times, depth=depth, loss=loss)
+    limit = ib.distillation.distillation_limit(X, teacher, w0, depth=depth, loss=loss)
+    zeta = limit.predictor.zeta
+    assert np.abs(path[3:] - zeta).max() < 1e-9 and np.allclose(path[0], w0, rtol=0, atol=1e-15)
+    off = np.linalg.norm(path - zeta, axis=1)
+    assert off[0] > off[1] > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "device"])
+@pytest.mark.parametrize("name", ["x.parquet", "_new/host-1-0.jsonl"])
+def test_rows_of_a_sweep_are_read_out_of_plain_files_alone(kind, name, tmp_path) -> None:
+    folder = tmp_path / "sweep"
+    (folder / "_new").mkdir(parents=True)
+    replaced(folder / name, kind)
+    why = "no plain file" if kind == "pipe" else "it is a link"
+    with pytest.raises(ValueError, match=rf"cannot be read as rows of a sweep .*{why}"):
+        ib.sweeps.read_rows(folder)
+
+
+def _edited(folder, steps, value) -> Any:
+    """Load a report of which one entry was edited and the checksum made anew."""
+    arrays, record = read_saved(folder / "report.safetensors", KIND)
+    node: Any = record
+    for step in steps[:-1]:
+        node = node[step]
+    assert steps[-1] in node if isinstance(node, dict) else True
+    node[steps[-1]] = value
+    write_saved(folder / "report.safetensors", KIND, arrays, record)
+    return ib.load(folder)

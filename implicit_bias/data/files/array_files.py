@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._support.solve import require_memory
 from ..names import labels_beside
-from ..table import FEWER, Table, listed, numbered
+from ..table import FEWER, Table, check_words, listed, numbered
+
+
+class _Stored(NamedTuple):
+    """An array in a file, of which the header is read before it."""
+
+    name: str
+    open: Callable[[], Any]
 
 
 def read_npz(path: Path, label: str | None) -> Table:
@@ -38,17 +48,10 @@ def read_npz(path: Path, label: str | None) -> Table:
                         f"{str(path)!r} holds {own}, and held-out samples are drawn from X here: "
                         "leave it out, or give arrays from Python, run(X=, y=, X_val=, y_val=)"
                     )
-            X, y = (_member(path, archive, name) for name in ("X", label))
+            X, y = (_Stored(one, partial(archive.open, f"{one}.npy")) for one in ("X", label))
+            return _as_table(path, X, y, f"the labels {label!r} of {path.name}")
     except zipfile.BadZipFile as error:
         raise ValueError(f"{str(path)!r} is no .npz file, or is damaged: {error}") from error
-    return _as_table(path, X, y, f"the labels {label!r} of {path.name}")
-
-
-def _member(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    with archive.open(f"{name}.npy") as stream:
-        _check_header(path, name, stream)
-    with archive.open(f"{name}.npy") as stream:
-        return _array(path, stream)
 
 
 def read_npy(path: Path, label: str | None) -> Table:
@@ -69,19 +72,22 @@ def read_npy(path: Path, label: str | None) -> Table:
             f"`data`: the labels of {str(path)!r} must be beside it as {pair[1].name}, and there "
             "is no such file"
         )
-    X, y = (_file(one) for one in pair)
+    X, y = (_Stored(one.stem, partial(one.open, "rb")) for one in pair)
     return _as_table(path, X, y, f"the labels in {pair[1].name}")
 
 
-def _file(path: Path) -> NDArray[Any]:
-    with path.open("rb") as stream:
-        _check_header(path, path.stem, stream)
-        stream.seek(0)
-        return _array(path, stream)
+def _header(path: Path, stored: _Stored) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and the type of an array, which memory can hold, before it is read."""
+    try:
+        with stored.open() as stream:
+            return _shape_and_type(path, stored.name, stream)
+    except OSError as error:
+        raise ValueError(f"{str(path)!r} is damaged: {error}") from error
 
 
-def _check_header(path: Path, name: str, stream: Any) -> None:
-    """Check the type of an array, and that memory can hold it, before it is read."""
+def _shape_and_type(
+    path: Path, name: str, stream: IO[bytes]
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
     try:
         version = np.lib.format.read_magic(stream)
         one = version == (1, 0)
@@ -94,29 +100,34 @@ def _check_header(path: Path, name: str, stream: Any) -> None:
             f"{name} in {str(path)!r} holds Python objects, which are not read, since reading them "
             "could run anything: save it as numbers or strings, X.astype(float), y.astype(str)"
         )
-    require_memory(int(np.prod(shape, dtype=float)), f"{name} in {str(path)!r}", FEWER)
+    n_bytes = dtype.itemsize + (0 if dtype == np.float64 else 8)  # as stored, and as float64
+    require_memory(math.prod(shape) * n_bytes // 8, f"{name} in {str(path)!r}", FEWER)
+    return shape, dtype
 
 
-def _array(path: Path, stream: Any) -> NDArray[Any]:
+def _array(path: Path, stored: _Stored) -> NDArray[Any]:
     try:
-        array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+        with stored.open() as stream:
+            array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise ValueError(f"{str(path)!r} is damaged: {error}") from error
     return array
 
 
-def _as_table(path: Path, X: NDArray[Any], y: NDArray[Any], where: str) -> Table:
-    if X.dtype.kind not in "biuf":
-        raise TypeError(f"X in {str(path)!r} must hold real numbers, got dtype {X.dtype}")
-    if X.ndim < 2 or 0 in X.shape:
+def _as_table(path: Path, inputs: _Stored, stored_labels: _Stored, where: str) -> Table:
+    (shape, kind), (shape_y, kind_y) = (_header(path, one) for one in (inputs, stored_labels))
+    if kind.kind not in "biuf":
+        raise TypeError(f"X in {str(path)!r} must hold real numbers, got dtype {kind}")
+    if len(shape) < 2 or 0 in shape:
         raise ValueError(
-            f"X in {str(path)!r} must have shape (n, D), one row a sample, got {X.shape}"
+            f"X in {str(path)!r} must have shape (n, D), one row a sample, got {shape}"
         )
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.shape != X.shape[:1]:
-        raise ValueError(f"{where} must have shape ({len(X)},), one a row of X, got {y.shape}")
-    labels, names = numbered(where, y)
+    if shape_y not in (shape[:1], (shape[0], 1)):
+        raise ValueError(f"{where} must have shape ({shape[0]},), one a row of X, got {shape_y}")
+    if kind_y.kind in "US":
+        check_words(where, kind_y.itemsize // (4 if kind_y.kind == "U" else 1))
+    labels, names = numbered(where, _array(path, stored_labels).reshape(shape[0]))
+    X = _array(path, inputs)
     flat = np.asarray(X, dtype=np.float64).reshape(len(X), -1, order="C")
     bad = int(np.count_nonzero(~np.isfinite(flat)))
     if bad:

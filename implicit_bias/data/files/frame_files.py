@@ -88,9 +88,15 @@ def read_parquet(path: Path, label: str | None) -> Table:
 
     try:
         about = pq.read_metadata(path)
-        require_memory(about.num_rows * about.num_columns, f"the table {str(path)!r}", FEWER)
-        _check_names(path, about.schema.to_arrow_schema().names)
-        frame = pq.read_table(path).to_pandas()
+        # As a table and as an array; words are kept once each, whatever the number of rows.
+        stored = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups)) // 8
+        n_numbers = max(2 * about.num_rows * about.num_columns, stored)
+        require_memory(n_numbers, f"the table {str(path)!r}", FEWER)
+        schema = about.schema.to_arrow_schema()
+        _check_names(path, schema.names)
+        texts = pa.string(), pa.large_string(), pa.binary(), pa.large_binary()
+        words = [column.name for column in schema if column.type in texts]
+        frame = pq.read_table(path, read_dictionary=words).to_pandas()
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{str(path)!r} is no Parquet file, or is damaged: {error}") from error
     return _as_table(path, frame, label)

@@ -6,11 +6,14 @@ import gzip
 import math
 import struct
 import zlib
+from io import BufferedReader
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..._support.solve import require_memory
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UNSIGNED_BYTE = 8  # the third byte of an IDX file: its element type
@@ -45,19 +48,30 @@ def read_idx(path: Path, *, n_axes: int) -> NDArray[np.uint8]:
         """Return the error of a file with this problem."""
         return ValueError(f"the IDX file {str(path)!r} is damaged: {problem}; fetch it again")
 
-    content = path.read_bytes()
-    if content.startswith(_GZIP_MAGIC):
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise damaged(f"it cannot be unzipped ({error})") from error
-    wanted = bytes((0, 0, _UNSIGNED_BYTE, n_axes))
-    if content[:4] != wanted:
-        raise damaged(f"it must begin with the bytes {wanted.hex(' ')}, got {content[:4].hex(' ')}")
-    header = 4 + 4 * n_axes
-    if len(content) < header:
-        raise damaged(f"its header must have {header} bytes, got {len(content)}")
-    shape = struct.unpack(f">{n_axes}I", content[4:header])
-    if len(content) != header + math.prod(shape):
-        raise damaged(f"shape {shape} needs {header + math.prod(shape)} bytes, got {len(content)}")
-    return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape, order="C")
+    wanted, header = bytes((0, 0, _UNSIGNED_BYTE, n_axes)), 4 + 4 * n_axes
+    try:
+        with _opened(path) as stream:
+            head = stream.read(header)
+            if head[:4] != wanted:
+                raise damaged(
+                    f"it must begin with the bytes {wanted.hex(' ')}, got {head[:4].hex(' ')}"
+                )
+            if len(head) < header:
+                raise damaged(f"its header must have {header} bytes, got {len(head)}")
+            shape = struct.unpack(f">{n_axes}I", head[4:])
+            n = math.prod(shape)
+            require_memory(n // 8, f"the IDX file {str(path)!r}", "fetch it again")
+            content = stream.read(n + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise damaged(f"it cannot be unzipped ({error})") from error
+    if len(content) != n:
+        more = " or more" if len(content) > n else ""
+        got = f"{header + len(content)}{more}"
+        raise damaged(f"shape {shape} needs {header + n} bytes, got {got}")
+    return np.frombuffer(content, dtype=np.uint8).reshape(shape, order="C")
+
+
+def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
+    with path.open("rb") as stream:
+        zipped = stream.read(2) == _GZIP_MAGIC
+    return gzip.open(path) if zipped else path.open("rb")

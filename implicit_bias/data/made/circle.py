@@ -6,6 +6,7 @@ import numpy as np
 
 from ..._support.doors import door
 from ..._support.kinds import count
+from ..._support.solve import require_sizes
 from ..arrays import Floats
 from ..dataset import Dataset, drawn_dataset
 
@@ -53,6 +54,7 @@ def make_circle(
     """
     if not 0 <= gap < np.pi / (2 * HIGH):
         raise ValueError(f"`gap` must lie in [0, pi / {2 * HIGH}), got {gap}")
+    require_sizes("points", {"n": n}, (n, 2))
     rng = np.random.default_rng(random_state)
     # Where labels change: multiples of pi / 2 above, of pi / 10 below. Arcs without their gaps,
     # laid end to end, are one interval to draw from.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..._support.doors import door, result
 from ..._support.kinds import count
-from ..._support.solve import ArrayLike
+from ..._support.solve import ArrayLike, require_sizes
 from ..arrays import Floats, checked_data
 from ..dataset import Dataset, drawn_dataset
 
@@ -217,6 +217,7 @@ def make_orthosep(
     >>> X.shape, bool(ib.datasets.is_orthogonally_separable(X, y))
     ((50, 4), True)
     """
+    require_sizes("samples", {"n": n, "d": d}, (n, d), (n, d))
     rng = np.random.default_rng(random_state)
     # Of the two points +|g| and -|g| that a draw has in the orthants, exactly one is in the
     # half-space, sign(<|g|, z>) |g|, and both are equally likely. So conditioning on it does not

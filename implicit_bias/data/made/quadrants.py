@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._support.doors import door
 from ..._support.kinds import count
-from ..._support.solve import require_fraction
+from ..._support.solve import require_fraction, require_sizes
 from ..arrays import Floats
 from ..dataset import Dataset, drawn_dataset
 
@@ -66,6 +66,7 @@ def make_quadrants(
     ((100, 3), [-1.0, 1.0])
     """
     require_fraction("gap", gap, "the square has a half-width of 1")
+    require_sizes("points", {"n": n}, (_SURPLUS, n, 3))
     rng = np.random.default_rng(random_state)
     zeta = _HOURGLASS + rng.uniform(-_LEAN, _LEAN, size=_HOURGLASS.shape)
     points = np.empty((0, 3))

@@ -20,6 +20,7 @@ from ..._support.solve import (
     require_finite,
     require_real,
     require_scale,
+    require_sizes,
     to_numpy,
 )
 from ...data.arrays import Floats
@@ -206,8 +207,10 @@ class JointMargin(LiteralProgram):
         classes = class_labels(labels, self.n_classes)
         X = class_matrix("features", features, len(classes), "D")
         require_scale("features", X)
-        Z = self._columns(gates, X)
-        return X, classes, Z, self.n_classes or int(classes.max()) + 1
+        Z, K = self._columns(gates, X), self.n_classes or int(classes.max()) + 1
+        name = "labels" if self.n_classes is None else "n_classes"
+        require_sizes("scores and coefficients", {name: K}, (K, sum(X.shape)))
+        return X, classes, Z, K
 
     def _columns(self, gates: Any, X: Floats) -> Floats | None:
         """Return gates (n, H), or one-hot contexts (n, H C)."""

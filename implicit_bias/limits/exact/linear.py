@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, overload
 
@@ -26,6 +27,7 @@ from ..._support.solve import (
     require_columns,
     require_finite,
     require_inputs,
+    require_sizes,
     to_numpy,
 )
 from ..._support.words import Inseparable
@@ -123,6 +125,9 @@ class LinearLimit(Limit):
         """
         if any(width < 1 for width in hidden_widths):
             raise ValueError(f"`hidden_widths` must be at least 1, got {tuple(hidden_widths)}")
+        widths = [int(self.zeta.shape[0]), *hidden_widths, 1]
+        sizes = {f"hidden_widths[{i}]": width for i, width in enumerate(hidden_widths)}
+        require_sizes("layers", {"zeta": widths[0], **sizes}, *pairwise(widths))
         xp = array_namespace(self.zeta)
         depth = 1 + len(hidden_widths)
         norm = xp.sqrt(xp.sum(self.zeta * self.zeta))

@@ -23,7 +23,7 @@ from scipy.optimize import linprog
 
 from ..._support.doors import door, result
 from ..._support.kinds import anything, count, tolerance
-from ..._support.solve import ArrayLike, RelativeMargins
+from ..._support.solve import ArrayLike, RelativeMargins, require_sizes
 from ...data.arrays import Floats
 from .joint_margin import JointMargin
 
@@ -143,9 +143,10 @@ def sign_layer_bounds(
     assert isinstance(image, RelativeMargins)
     if image.n_classes > MOST_CLASSES:
         raise ValueError(
-            f"`labels` have {image.n_classes} classes, and the bound looks at the signs of at most "
-            f"{MOST_CLASSES}: take fewer"
+            f"`n_classes`: `labels` have {image.n_classes}, and the bound looks at the signs of "
+            f"{MOST_CLASSES} at most: take fewer"
         )
+    require_sizes("layers", {"width": width}, (*image.shape, width))
     game = _Game(image)
     gamma, above, lam, shares = game.solved(tol, max_iterations)
     if not gamma > 0:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._support.doors import door
 from ..._support.kinds import counts
-from ..._support.solve import Array
+from ..._support.solve import Array, require_sizes
 from ...data.arrays import Floats
 from .arrays import (
     GATES,
@@ -190,6 +190,7 @@ def spectrum_ideal(n: int, rate: float, depth: int) -> Floats:
         raise ValueError(
             f"`n` and `depth` must be at least 1 and `rate` in [0, 1], got {n}, {depth} and {rate}"
         )
+    require_sizes("eigenvalues", {"n": n}, (2, n))
     shared = rate ** (depth - 1)
     return np.append(np.full(n - 1, 1 - shared), 1 + (n - 1) * shared)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.doors import door, result
-from ..._support.solve import require_inputs
+from ..._support.solve import require_inputs, require_sizes
 from .reading import as_weights
 from .weights import Array, Indices, ReLUWeights
 
@@ -200,6 +200,7 @@ def fold_set(
             "`extent` must be positive and finite and `n_lines` at least 2, got "
             f"{extent} and {n_lines}"
         )
+    require_sizes("lines", {"n_lines": n_lines}, (n_lines, 4))
     starts, ends = _ends(extent, n_lines)
     lines = [
         _cross(weights, origin + start @ basis, origin + end @ basis)

@@ -116,7 +116,15 @@ class ReLUWeights:
 
     @door()
     def rows(self, layer: int) -> Array:
-        """Return [W_l, b_l] (width, fan-in + 1), weights and bias, of a layer counted from 0."""
+        """Return [W_l, b_l] (width, fan-in + 1), weights and bias, of a layer counted from 0.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer layers.
+        """
+        if layer >= len(self.matrices):
+            raise ValueError(f"`layer` must be below the {len(self.matrices)} layers, got {layer}")
         return np.column_stack([self.matrices[layer], self.biases[layer]])
 
     @door()

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from ..._support.doors import door, parameters
-from ..._support.kinds import count, floats
+from ..._support.kinds import count, floats, require_sizes
 from ...data.arrays import Floats
 
 # The trapezoidal rule on the line converges geometrically for these integrands: with this many
@@ -137,6 +137,7 @@ def quantile_code(n_labels: int, deviation: float) -> LabelCode:
     """
     if not 0 < deviation <= 1:
         raise ValueError(f"`deviation` must lie in (0, 1], got {deviation}")
+    require_sizes("codes", {"n_labels": n_labels}, (2, n_labels))
     share = (np.arange(n_labels) + 0.5) / n_labels
     means = math.sqrt(1 - deviation**2) * norm.ppf(share)
     return LabelCode(means, np.full(n_labels, float(deviation)))

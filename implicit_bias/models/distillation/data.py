@@ -10,6 +10,7 @@ from scipy.special import expit, softmax
 
 from ..._support.doors import door, parameters
 from ..._support.kinds import count, floats, positive
+from ..._support.solve import require_sizes
 from ...data.arrays import Floats
 from ...data.dataset import Dataset, digest
 from ...data.labelled import ClassDataset
@@ -142,6 +143,7 @@ def make_angle_task(
     """
     if not 0 <= margin < math.pi / 2:
         raise ValueError(f"`margin` must lie in [0, pi/2), got {margin}")
+    require_sizes("inputs", {"n": n, "d": d, "n_val": n_val}, (n + n_val, d), (n + n_val, d))
     rng = np.random.default_rng(random_state)
     teacher = _unit(rng.standard_normal(d))
     angles = (math.pi / 2 - margin) * (1 - rng.uniform(size=n + n_val) ** (1 / kappa))

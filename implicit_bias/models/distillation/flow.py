@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-from scipy.integrate import solve_ivp
+from scipy.integrate import DOP853, Radau
 
 from ..._support.doors import door
 from ..._support.kinds import floats
@@ -18,8 +19,8 @@ from .losses import centred, get_student_loss
 # The flow of more layers is this one's to four digits and takes steps in proportion to their count.
 MOST_LAYERS = 10_000
 MOST_EVALUATIONS = 500_000  # of the velocity, some ten seconds
-
-Velocity = Callable[[float, Floats], Floats]
+_STIFF_FROM = 20_000  # evaluations, from which on steps are implicit
+_REST = 8 * float(np.finfo(np.float64).eps)
 
 
 @door(X=INPUTS, teacher=TEACHER, w0=floats(), times=floats("T"))
@@ -54,7 +55,8 @@ def distillation_flow(
     loss : str
         "cross-entropy", or "squared" on the teacher's scores.
     rtol : float
-        Relative tolerance of the Runge-Kutta steps (order 8), in [1e-13, 1).
+        Relative tolerance of the Runge-Kutta steps, in [1e-13, 1): of order 8, and implicit ones of
+        order 5 where those become too many. The flow stays where its gradient is rounding.
 
     Returns
     -------
@@ -98,50 +100,55 @@ def distillation_flow(
     span = sample_span(X)
     seen, unseen = centred(start, loss) @ span.basis, orthogonal_part(start, span, loss)
     inputs = X @ span.basis
+    slope = get_student_loss(loss, of_classes=teacher.ndim == 2).slope
     if teacher.ndim == 2:  # one layer, which leaves the unseen part as it is
-        moving = _integrate(_of_classes(inputs, X @ teacher.T, loss), seen, times, rtol)
+        moving = _integrate(
+            _Flow(inputs, X @ teacher.T, slope, depth, seen.shape), seen, times, rtol
+        )
         return np.asarray(moving @ span.basis.T + unseen)
     # The unseen part keeps its direction. Its length is a last coordinate, 0 in all samples by
     # definition: computed, it would be rounding over that length.
     size = float(np.linalg.norm(unseen))
     direction = unseen / size if size > 0 else unseen
+    begin = np.append(seen, size)
     inputs = np.column_stack([inputs, np.zeros(len(X))])
-    velocity = _induced(inputs, X @ teacher, depth, loss)
-    path = _integrate(velocity, np.append(seen, size), times, rtol)
+    path = _integrate(_Flow(inputs, X @ teacher, slope, depth, begin.shape), begin, times, rtol)
     return np.asarray(path[:, :-1] @ span.basis.T + path[:, -1:] * direction)
 
 
-def _of_classes(X: Floats, teacher: Floats, loss: str) -> Velocity:
-    slope = get_student_loss(loss, of_classes=True).slope
-    shape = teacher.shape[1], X.shape[1]
+class _Flow(NamedTuple):
+    """The flow of weights (D,), or (K, D) of one layer, flat, on inputs (n, D) and scores."""
 
-    def velocity(_: float, w: Floats) -> Floats:
+    X: Floats
+    teacher: Floats
+    slope: Callable[[Floats, Floats], Floats]
+    depth: int
+    shape: tuple[int, ...]
+
+    def gradient(self, w: Floats) -> Floats:
+        """Return the gradient of the mean loss."""
+        slopes = self.slope(self.X @ w.reshape(self.shape).T, self.teacher)
+        return np.asarray(slopes.T @ self.X / len(self.X)).ravel()
+
+    def velocity(self, _: float, w: Floats) -> Floats:
         """Return the velocity of the weights of the student."""
-        return np.asarray(-slope(X @ w.reshape(shape).T, teacher).T @ X / len(X)).ravel()
-
-    return velocity
-
-
-def _induced(X: Floats, teacher: Floats, depth: int, loss: str) -> Velocity:
-    slope = get_student_loss(loss).slope
-    power = 2 - 2 / depth
-
-    def velocity(_: float, w: Floats) -> Floats:
-        """Return the velocity of the weights of the student."""
-        gradient = X.T @ slope(X @ w, teacher) / len(X)
-        if depth == 1:
-            return np.asarray(-gradient)
+        gradient = self.gradient(w)
+        if self.depth == 1:
+            return -gradient
         size = float(w @ w)
-        along = (depth - 1) * float(gradient @ w) / size
-        return np.asarray(-(size ** (power / 2)) * (gradient + along * w))
+        along = (self.depth - 1) * float(gradient @ w) / size
+        return np.asarray(-(size ** (1 - 1 / self.depth)) * (gradient + along * w))
 
-    return velocity
+    def is_at_rest(self, w: Floats) -> bool:
+        """True where rounding of its terms alone can account for the gradient."""
+        inputs = np.abs(self.X)
+        terms = 1 + inputs @ np.abs(w.reshape(self.shape)).T + np.abs(self.teacher)
+        rounding = np.asarray(terms.T @ inputs).ravel() / len(inputs)
+        return bool(np.all(np.abs(self.gradient(w)) <= _REST * rounding))
 
 
-def _integrate(velocity: Velocity, start: Floats, times: Floats, rtol: float) -> Floats:
-    if times[-1] == 0:
-        return np.repeat(start[None], len(times), axis=0)
-    evaluations = 0
+def _integrate(flow: _Flow, start: Floats, times: Floats, rtol: float) -> Floats:
+    evaluations, end = 0, float(times[-1])
 
     def counted(time: float, w: Floats) -> Floats:
         """Return the velocity; raise RuntimeError where it has been asked for too often."""
@@ -149,18 +156,24 @@ def _integrate(velocity: Velocity, start: Floats, times: Floats, rtol: float) ->
         evaluations += 1
         if evaluations > MOST_EVALUATIONS:
             raise RuntimeError(
-                f"the flow has come to the time {time:.3g} of {times[-1]:.3g} after "
+                f"the flow has come to the time {time:.3g} of {end:.3g} after "
                 f"{MOST_EVALUATIONS} evaluations: ask for earlier `times`; `distillation_limit` "
                 "has its end"
             )
-        return velocity(time, w)
+        return flow.velocity(time, w)
 
+    found = np.repeat(start.ravel()[None], len(times), axis=0)
     # Starts of a thousandth have components of 1e-4 of it: relative errors decide there too.
-    done = solve_ivp(
-        counted, (0.0, float(times[-1])), start.ravel(), method="DOP853", t_eval=np.unique(times),
-        rtol=rtol, atol=1e-4 * rtol,
-    )  # fmt: skip
-    if not done.success:
-        raise RuntimeError(f"the flow could not be integrated: {done.message}")
-    found = done.y.T[np.searchsorted(done.t, times)]
+    accuracy = {"rtol": rtol, "atol": 1e-4 * rtol}
+    solver = DOP853(counted, 0.0, start.ravel(), end, **accuracy)
+    while solver.status == "running" and not flow.is_at_rest(solver.y):
+        if evaluations > _STIFF_FROM and isinstance(solver, DOP853):
+            solver = Radau(counted, solver.t, solver.y, end, **accuracy)
+        message = solver.step()
+        if solver.status == "failed":
+            raise RuntimeError(f"the flow could not be integrated: {message}")
+        passed = (times > solver.t_old) & (times <= solver.t)
+        if passed.any():
+            found[passed] = solver.dense_output()(times[passed]).T
+    found[times > solver.t] = solver.y
     return np.asarray(found.reshape(len(times), *start.shape))

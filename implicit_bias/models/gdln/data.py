@@ -12,7 +12,7 @@ from scipy.special import erf
 
 from ..._support.doors import door
 from ..._support.shown import Shown
-from ..._support.solve import require_count, require_positive
+from ..._support.solve import require_count, require_positive, require_sizes
 from ...data.dataset import digest
 
 SAMPLES = 8000
@@ -164,7 +164,7 @@ def make_nlgp(
     require_positive("gain", gain)
     s = gain * gain / (1 + gain * gain)
     rng = np.random.default_rng(random_state)
-    y = _balanced_targets(n_samples, rng)
+    y = _balanced_targets(n_samples, n_inputs, rng)
     filters = np.sqrt([_spectrum(n_inputs, xi) for xi in (xi_0, xi_1)])
     noise = np.fft.rfft(rng.standard_normal((n_samples, n_inputs)), axis=1)
     z = np.fft.irfft(noise * filters[y.astype(int)], n=n_inputs, axis=1)
@@ -221,7 +221,7 @@ def make_single_pulse(
             f"pulse lengths `xi_1`, `xi_0` must lie in 1 .. {n_inputs} = n_inputs, got "
             f"{(xi_1, xi_0)}"
         )
-    y = _balanced_targets(n_samples, rng)
+    y = _balanced_targets(n_samples, n_inputs, rng)
     start = rng.integers(n_inputs, size=n_samples)
     offset = (np.arange(n_inputs)[None, :] - start[:, None]) % n_inputs
     return RingData(
@@ -251,8 +251,10 @@ def _spectrum(n_inputs: int, xi: float) -> Floats:
     return half
 
 
-def _balanced_targets(n_samples: int, rng: np.random.Generator) -> Floats:
+def _balanced_targets(n_samples: int, n_inputs: int, rng: np.random.Generator) -> Floats:
     if n_samples < 2:
         raise ValueError(f"`n_samples` must be at least 2, one per class, got {n_samples}")
+    sizes = {"n_samples": n_samples, "n_inputs": n_inputs}
+    require_sizes("samples", sizes, (n_samples, n_inputs), (n_samples, n_inputs))
     targets: Floats = rng.permutation((np.arange(n_samples) % 2 == 0).astype(np.float64))
     return targets

@@ -20,8 +20,8 @@ from ..._support.solve import (
     array_namespace,
     is_torch_array,
     require_inputs,
-    require_memory,
     require_real,
+    require_sizes,
     to_numpy,
 )
 from ...limits.exact.normed import NormedFormulation
@@ -116,11 +116,8 @@ class SVMGLN(NormedFormulation[GLNLimit]):
         xp = array_namespace(X)
         contexts, n_contexts = checked_contexts(gates, X, self.n_contexts)
         n_units = int(contexts.shape[1])
-        require_memory(
-            n_units * n_contexts * (int(X.shape[0]) + int(X.shape[1])),
-            f"gates and coefficients of {n_units} units x {n_contexts} contexts",
-            "take fewer units or contexts",
-        )
+        sizes = {"n_contexts": n_contexts, "gates": n_units}
+        require_sizes("columns", sizes, (n_units, n_contexts, sum(map(int, X.shape))))
         Z = ContextColumns(n_units, n_contexts)(contexts)
         owner = xp.arange(n_units * n_contexts, device=X.device) // n_contexts
         design = GatedDesign(X=X, Z=Z, group=owner)

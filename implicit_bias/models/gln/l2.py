@@ -18,7 +18,7 @@ from ..._support.solve import (
     Solution,
     array_namespace,
     as_float64,
-    require_memory,
+    require_sizes,
     to_numpy,
 )
 from ...data.arrays import Floats
@@ -146,7 +146,7 @@ class SVML2(Formulation[GLNL2Limit]):
         xp = array_namespace(design.X)
         n_units = design.n_groups
         n_contexts = int(design.Z.shape[1]) // n_units
-        require_memory(n_contexts**2, f"contrasts of {n_contexts} contexts", "take fewer contexts")
+        require_sizes("contrasts", {"n_contexts": n_contexts}, (n_contexts, n_contexts))
         U = as_float64(_contrasts(n_contexts), like=design.X)
         one_hot = design.Z.reshape((design.n_samples, n_units, n_contexts))
         effects = math.sqrt(n_contexts) * (one_hot @ U)

@@ -1,6 +1,7 @@
 """Base of networks with one gated layer below linear ones."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, Self, Unpack
 
 import torch
@@ -8,6 +9,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ..._support.doors import door
+from ..._support.kinds import require_sizes
 from ..._support.words import InitName
 from ..weights import (
     LayeredNetwork,
@@ -68,10 +70,11 @@ class GatedLayers(LayeredNetwork):
         super().__init__()
         above = {f"upper_widths[{i}]": width for i, width in enumerate(upper_widths)}
         above["n_outputs"] = n_outputs
-        begin = Start.checked({**sizes, **above}, inits, **start)
         self.n_inputs, *shape = sizes.values()
         self.n_units, self.n_outputs = shape[0], n_outputs
         gated = (*shape, self.n_inputs)
+        chain = pairwise([self.n_units, *upper_widths, n_outputs])
+        begin = Start.checked({**sizes, **above}, inits, gated, *chain, **start)
         self.w1, *upper = begin.parameters(
             lambda rng: draw_gated(begin.init, gated, upper_widths, rng, n_outputs)
         )
@@ -126,7 +129,11 @@ class GatedLayers(LayeredNetwork):
         S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized
         gated linear networks", proposition B.8, for two layers.
         """
-        layers = balanced_gated(cls._gated("zeta", zeta), upper_widths)
+        given = cls._gated("zeta", zeta)
+        sizes = {f"upper_widths[{i}]": width for i, width in enumerate(upper_widths)}
+        chain = pairwise([len(given), *upper_widths, 1])
+        require_sizes("weights", {"zeta": given.numel(), **sizes}, *chain)
+        layers = balanced_gated(given, upper_widths)
         return cls.from_weights(*layers, device=device)
 
     @classmethod

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ..._support.doors import door
-from ..._support.kinds import whole_number
 from ..protocols import check_contexts
 from ..weights import Starting, as_tensor, copy_weights
 from .dgn import GatedStack, chained
@@ -65,8 +64,9 @@ class DeepGLN(GatedStack):
         n_contexts: int,
         **start: Unpack[Starting],
     ) -> None:
-        self.n_contexts = whole_number("`n_contexts`", n_contexts)
-        super().__init__(n_inputs, widths=widths, gate_rate=1.0, **start)
+        self.n_contexts = n_contexts
+        further = {"n_contexts": n_contexts}
+        super().__init__(n_inputs, widths=widths, gate_rate=1.0, further=further, **start)
 
     @classmethod
     @door()

@@ -1,7 +1,7 @@
 """Deep gated network: the gates of all hidden units are given with the data."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import ClassVar, Self, Unpack
 
@@ -72,6 +72,16 @@ class GatedStack(LayeredNetwork):
     They are homogeneous in their weights. A subclass defines by `_shape` which weights a layer has,
     by `_through` what it computes, and by `_open` which of its weights the gates select.
 
+    Parameters
+    ----------
+    n_inputs : int
+    widths : sequence of int
+    gate_rate : float
+        Share of the gates that are open, on which the size of initial weights depends.
+    further : mapping of str to int
+        Sizes of a subclass alone, by the names of its arguments.
+    **start : Starting
+
     Attributes
     ----------
     n_inputs : int
@@ -92,17 +102,18 @@ class GatedStack(LayeredNetwork):
         *,
         widths: Sequence[int],
         gate_rate: float,
+        further: Mapping[str, int],
         **start: Unpack[Starting],
     ) -> None:
         super().__init__()
-        sizes = {"n_inputs": n_inputs} | {f"widths[{i}]": w for i, w in enumerate(widths)}
+        sizes = {"n_inputs": n_inputs, **further}
+        sizes |= {f"widths[{i}]": width for i, width in enumerate(widths)}
         inits: tuple[InitName, ...] = ("sign", "gaussian", "kaiming", "orthogonal", "balanced")
-        begin = Start.checked(sizes, inits, **start)
         self.n_inputs, self.widths = n_inputs, tuple(int(width) for width in widths)
         below = [n_inputs, *self.widths]
-        shapes = [self._shape(high, low) for low, high in pairwise(below)]
+        shapes = [*(self._shape(high, low) for low, high in pairwise(below)), (1, below[-1])]
+        begin = Start.checked(sizes, inits, *shapes, **start)
         deviation = math.sqrt(initial_variance(widths=self.widths, gate_rate=gate_rate))
-        shapes.append((1, below[-1]))
         drawn = begin.parameters(lambda rng: _draw(begin.init, shapes, deviation, rng))
         self.layers = torch.nn.ParameterList(drawn)
 
@@ -241,7 +252,7 @@ class DGN(GatedStack):
         gate_rate: float = 0.5,
         **start: Unpack[Starting],
     ) -> None:
-        super().__init__(n_inputs, widths=widths, gate_rate=gate_rate, **start)
+        super().__init__(n_inputs, widths=widths, gate_rate=gate_rate, further={}, **start)
 
     @classmethod
     @door()

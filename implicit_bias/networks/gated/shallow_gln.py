@@ -73,11 +73,11 @@ class ShallowGLN(torch.nn.Module):
     ) -> None:
         super().__init__()
         sizes = {"n_inputs": n_inputs, "n_outputs": n_outputs}
-        begin = Start.checked(sizes, ("orthogonal", "kaiming"), **start)
-        table = torch.unique(_integers(contexts).to(begin.device), dim=0)
-        self.n_inputs, self.n_outputs = n_inputs, n_outputs
-        self.register_buffer("global_contexts", table)
+        table = torch.unique(_integers(contexts), dim=0)
         shape = (len(table), *_outputs(n_outputs), n_inputs)
+        begin = Start.checked(sizes, ("orthogonal", "kaiming"), shape, **start)
+        self.n_inputs, self.n_outputs = n_inputs, n_outputs
+        self.register_buffer("global_contexts", table.to(begin.device))
         (self.weight,) = begin.parameters(lambda rng: _draw(begin.init, shape, rng))
 
     @classmethod

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
 
 # What is said of a prediction alone.
 PROVED = ("objective", "gap", "optimal_loss", "stationarity")
+
+
+@contextmanager
+def as_it_was_made() -> Iterator[None]:
+    """Say in one message that a report cannot be shown which was edited after it was saved."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise ValueError(
+            f"the report does not hold what its pictures and pages show ({type(error).__name__}: "
+            f"{error}): it was edited after it was saved; run it again"
+        ) from error
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,7 +183,17 @@ class Contents(Valued):
         }
 
     def figure(self) -> Figure | None:
-        """Draw the picture of the run; None where nothing was trained."""
+        """Draw the picture of the run; None where nothing was trained.
+
+        Raises
+        ------
+        ValueError
+            If the report holds what its panels do not take: it was edited after it was saved.
+        """
+        with as_it_was_made():
+            return self._figure()
+
+    def _figure(self) -> Figure | None:
         # Panels in a row of rows share as few of them as hold them; whole rows stay as they are.
         rows: list[Row] = []
         single: list[Panel] = []

@@ -18,7 +18,7 @@ from ...._support.solve import html_table
 from ....quantities.formatting import DASH
 from ....quantities.said import Table
 from ....quantities.table import TABLE, lines, title_of
-from ..contents import Contents
+from ..contents import Contents, as_it_was_made
 from ..verdict import WORDS, Word
 from .formulas import mathml
 
@@ -78,7 +78,17 @@ def render_html(report: Contents, *, command: str | None = None) -> str:
         Of any model, trained or not.
     command : str, optional
         The command line that made it; the call of `run` if it is left out.
+
+    Raises
+    ------
+    ValueError
+        If the report was edited after it was saved, and cannot be shown.
     """
+    with as_it_was_made():
+        return _rendered(report, report.call if command is None else command)
+
+
+def _rendered(report: Contents, command: str) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     pages = Environment(
@@ -101,7 +111,7 @@ def render_html(report: Contents, *, command: str | None = None) -> str:
         picture=picture,
         certificate=certificate,
         provenance=provenance,
-        command=report.call if command is None else command,
+        command=command,
     )
     return harmless(page)
 
