@@ -70,8 +70,8 @@ class Dataset(Shown):
         if np.unique(self.y_train).size < 2:
             raise ValueError(
                 "`y_train` must hold both classes, -1 and +1, got "
-                f"{np.unique(self.y_train).tolist()} only: take more training samples, or "
-                "another random_state"
+                f"{np.unique(self.y_train).tolist()} only: take more training samples, or draw "
+                "others"
             )
 
     def digest(self) -> str:

@@ -169,7 +169,12 @@ class Comparison(FunctionComparison, eq=True):
 
     @derived("what keeps it below 0.99")
     def held_back_by(self) -> str:
-        """Name the reasons for a margin ratio below 0.99 once data are separated; empty above."""
+        """Name the reasons for a margin ratio below 0.99 once data are separated; empty above.
+
+        Of a network without units the ratio is NaN, and this says why.
+        """
+        if math.isnan(self.margin_ratio) and not self.n_units:
+            return "not known: the module has no `unit_norms()`, the norm that the margin is over"
         if not 0 < self.margin_ratio < NEAR:
             return ""
         if self.kkt_margin_bound > self.margin_ratio + APART:

@@ -155,7 +155,7 @@ class SolverOptions(Options):
     """The solver of limits and its tolerance."""
 
     solver: str = option("interior-point", "interior-point, or cvxpy:NAME (CLARABEL, ECOS, SCS).")
-    tol: float = option(1e-8, "Relative duality gap to reach.")
+    tol: float = option(1e-8, "Relative duality gap to reach.", above=0, below=1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -243,6 +243,12 @@ def _dataset(options: Any, arrays: tuple[Any, Any, Any, Any]) -> Dataset | Class
         return ClassDataset(USERS_OWN, *arrays, "data of the caller's own")
     n_train, n_val = len(arrays[0]), len(arrays[2])
     about = f"data of the caller's own; {parts_text(n_train, n_val)}"
+    classes = np.unique(arrays[1])
+    if len(classes) < 2:
+        raise ValueError(
+            f"`y` must hold both classes, -1 and +1, got {classes.tolist()} only in the part "
+            "that is trained on: give samples of the other, or a larger `n_train`"
+        )
     return Dataset(USERS_OWN, *arrays, about)
 
 

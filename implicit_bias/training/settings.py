@@ -236,27 +236,32 @@ def _check_fit(settings: TrainingSettings, trainer: Trainer) -> None:
     name = settings.trainer
     if settings.batch_size and trainer.full_batch:
         raise ValueError(
-            f"trainer {name!r} works with the loss over all samples, so it needs batch_size=0 "
-            f"(full batch), got batch_size={settings.batch_size}"
+            f"trainer {name!r} works with the loss over all samples: let `batch_size` be 0, the "
+            f"full batch, got {settings.batch_size}"
         )
     found = {rate is None for _, rate in settings.phases}
     if len(found) > 1:
         raise ValueError(
-            "learning rates must be numbers in every phase or None in every phase, got "
-            f"{settings.schedule}"
+            "`learning_rate`, that of each phase of `schedule`, must be a number in all of them or "
+            f"None in all, got {_rates(settings)}"
         )
     if not found <= trainer.automatic:
-        wanted = "None (auto on the command line): it finds its own"
+        wanted = "None (auto on the command line), since it finds its own,"
         if trainer.automatic == {False}:
             wanted = "numbers"
         raise ValueError(
-            f"the learning rates of trainer {name!r} must be {wanted}, got a schedule of "
-            f"{settings.schedule}"
+            f"`learning_rate`, that of each phase of `schedule`, must be {wanted} for trainer "
+            f"{name!r}, got {_rates(settings)}"
         )
     if settings.momentum and not trainer.takes_momentum:
         raise ValueError(
-            f"trainer {name!r} has a momentum of its own, got momentum={settings.momentum}"
+            f"trainer {name!r} has a momentum of its own: leave `momentum` out, got "
+            f"{settings.momentum}"
         )
+
+
+def _rates(settings: TrainingSettings) -> str:
+    return ", ".join(str(rate) for _, rate in settings.phases)
 
 
 def _check_decay(settings: TrainingSettings, trainer: Trainer) -> None:

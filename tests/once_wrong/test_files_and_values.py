@@ -401,13 +401,58 @@ def test_rows_of_a_sweep_are_read_out_of_plain_files_alone(kind, name, tmp_path)
         ib.sweeps.read_rows(folder)
 
 
-def _edited(folder, steps, value) -> Any:
-    """Load a report of which one entry was edited and the checksum made anew."""
-    arrays, record = read_saved(folder / "report.safetensors", KIND)
-    node: Any = record
-    for step in steps[:-1]:
-        node = node[step]
-    assert steps[-1] in node if isinstance(node, dict) else True
-    node[steps[-1]] = value
-    write_saved(folder / "report.safetensors", KIND, arrays, record)
-    return ib.load(folder)
+def test_a_report_that_was_edited_is_neither_drawn_nor_written_but_in_one_message(tmp_path) -> None:
+    ib.run("linear", n_train=20, n_val=10, steps=20, save=tmp_path)
+    report = ib.load(tmp_path)
+    assert report.figure() is not None
+    panels = ({"#": "tuple", "of": [5]}, "text")
+    arrays, record = read_saved(tmp_path / "report.safetensors", KIND)
+    for panel in panels:
+        record["findings"][0]["panels"] = [panel]
+        write_saved(tmp_path / "report.safetensors", KIND, arrays, record)
+        edited = ib.load(tmp_path)
+        for show in (edited.figure, lambda edited=edited: render_html(edited)):
+            with pytest.raises(ValueError, match="was edited after it was saved") as caught:
+                show()
+            assert "\n" not in str(caught.value)
+
+
+X_ALONE = {"X": CORNERS, "y": np.ones(4), "X_val": CORNERS, "y_val": LABELS}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: ib.run("linear", **X_ALONE, steps=0), "`y` must hold both classes"),
+        (lambda: ib.run("linear", n_train=20, steps=9, trainer="annealed", learning_rate=1e6),
+         r"`learning_rate`.* must be None .*'annealed', got 1000000\.0$"),
+        (lambda: ib.run("linear", n_train=20, steps=9, trainer="normalised", batch_size=9),
+         "let `batch_size` be 0"),
+        (lambda: ib.solve_frelu_svm(CORNERS * 1e100, LABELS, np.full((4, 1), 1e100)),
+         "`X` times `gates` has a largest entry"),
+        (lambda: ib.limits.solve_fit(CORNERS, LABELS, norm="largest-row", penalty=0.1),
+         "`norm` 'largest-row' is one of matrices"),
+        (lambda: ib.run("linear", tol=0, steps=0), "`tol`: 0 is not above 0"),
+        (lambda: ib.run("linear", tol=1.0, steps=0), "`tol`: 1.0 is not below 1"),
+        (lambda: ib.ReLU(3, 0), "`n_units` must be at least 1"),
+        (lambda: ib.equivalence.ReLUWeights.from_arrays([np.eye(2), np.ones((1, 2))]).rows(2),
+         "`layer` must be below the 2 layers, got 2"),
+        (lambda: ib.networks.CopiedUnits(ib.FReLU(2, 3, n_outputs=2), 2), "`copies` units"),
+    ],
+)  # fmt: skip
+def test_messages_name_what_was_typed(call, said) -> None:
+    with pytest.raises((ValueError, TypeError), match=said):
+        call()
+
+
+def test_a_ratio_that_is_not_known_says_why() -> None:
+    sample = ib.Sample(CORNERS, LABELS)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 1, bias=False, dtype=torch.float64), Flat())
+    found = ib.compare(ib.solve_linear_svm(CORNERS, LABELS), network, sample, sample)
+    assert np.isnan(found.margin_ratio) and "no `unit_norms()`" in found.held_back_by
+    assert found.held_back_by in str(found)
+
+
+class Flat(torch.nn.Module):
+    def forward(self, scores: torch.Tensor, gates: object = None) -> torch.Tensor:
+        return scores[:, 0]

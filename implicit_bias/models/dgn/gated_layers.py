@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._support.kinds import require_sizes
 from ...data.arrays import Floats
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
@@ -125,7 +126,9 @@ def widths_of(options: DGNOptions) -> tuple[int, ...]:
     """Units of each hidden layer."""
     if isinstance(options, OwnGating):
         return options.widths
-    return (options.hidden_units,) * (options.depth - 1)
+    units, n_square = options.hidden_units, max(options.depth - 2, 0)
+    require_sizes("weights", {"hidden_units": units}, (n_square, units, units))
+    return (units,) * (options.depth - 1)
 
 
 def make_network(options: DGNOptions, n_inputs: int, seed: int) -> DGN | DeepGLN:
