@@ -11,6 +11,7 @@ from .._support.files import harmless
 
 ProgressCallback = Callable[[str, int, int], None]
 SECONDS = 10.0  # between two lines
+FEW = 8  # cells behind the first ones, from which on the time that is left is known
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ class Lines:
         self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._say, self._clock = say, clock
-        self._begun = self._said = clock()
+        self._said = clock()
+        self._first: tuple[float, int] | None = None  # when cells were done first, and how many
 
     def progress(self) -> Progress:
         """Return the progress of a sweep, as lines."""
@@ -120,10 +122,15 @@ class Lines:
     def _advance(self, done: int, of: int) -> None:
         now = self._clock()
         if done == 0:
-            self._begun = self._said = now
-        elif now - self._said >= SECONDS or done == of:
-            left = (now - self._begun) / done * (of - done)
-            self._say(f"{done} of {of} cells, about {_in_words(left)} left")
+            self._said, self._first = now, None
+            return
+        # What processes take to begin is no cell's time: it ends where the first ones are done.
+        begun, before = self._first = self._first or (now, done)
+        if now - self._said >= SECONDS or done == of:
+            left = (now - begun) / max(done - before, 1) * (of - done)
+            known = done == of or done - before >= FEW
+            about = f", about {_in_words(left)} left" if known else ""
+            self._say(f"{done} of {of} cells{about}")
             self._said = now
 
 

@@ -230,13 +230,14 @@ def test_failures_have_a_code(tmp_path) -> None:
 
 
 def test_lines_tell_the_time_that_is_left() -> None:
-    times = iter([0.0, 0.0, 4.0, 20.0, 30.0])
+    times = iter([0.0, 0.0, 50.0, 68.0, 250.0])
     said: list[str] = []
     lines = Lines(said.append, lambda: next(times)).progress()
-    for done in (0, 1, 2, 10):
-        lines.advance(done, 10)
-    # Two cells in 20 seconds: eight take 80.
-    assert said == ["2 of 10 cells, about 80 s left", "10 of 10 cells, about 0 s left"]
+    for done in (0, 1, 10, 100):
+        lines.advance(done, 100)
+    # Processes take 50 seconds to begin. Nine cells take 18 seconds: ninety take three minutes.
+    assert said == ["1 of 100 cells", "10 of 100 cells, about 3 min left",
+                    "100 of 100 cells, about 0 s left"]  # fmt: skip
 
 
 FEWER = {"[1, 2, 5, 10, 20]": "[1, 2]", "[20, 40, 80, 160]": "[20, 40]", "range(10)": "range(2)",
