@@ -25,7 +25,7 @@ def require_scales(program: MaxMarginProgram) -> None:
     """
     require_scale("X", program.design.X)
     require_scale("Z", program.design.Z)
-    require_scale("X` times `gates", program.design.sample_sizes)
+    require_scale("X` times gates `Z", program.design.sample_sizes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -429,7 +429,7 @@ X_ALONE = {"X": CORNERS, "y": np.ones(4), "X_val": CORNERS, "y_val": LABELS}
         (lambda: ib.run("linear", n_train=20, steps=9, trainer="normalised", batch_size=9),
          "let `batch_size` be 0"),
         (lambda: ib.solve_frelu_svm(CORNERS * 1e100, LABELS, np.full((4, 1), 1e100)),
-         "`X` times `gates` has a largest entry"),
+         "`X` times gates `Z` has a largest entry"),
         (lambda: ib.limits.solve_fit(CORNERS, LABELS, norm="largest-row", penalty=0.1),
          "`norm` 'largest-row' is one of matrices"),
         (lambda: ib.run("linear", tol=0, steps=0), "`tol`: 0 is not above 0"),
