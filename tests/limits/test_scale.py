@@ -136,7 +136,8 @@ def design(s: float, gates: float = 1.0) -> GatedDesign:
 )
 def test_the_solvers_say_it_of_inputs_gates_and_their_products(call) -> None:
     call(design(1e100, 1e-100))
-    for s, gates, name in ((1e200, 1.0, "X"), (1.0, 1e-200, "Z"), (1e-100, 1e-100, "X` times gates `Z")):
+    both = "X` times gates `Z"
+    for s, gates, name in ((1e200, 1.0, "X"), (1.0, 1e-200, "Z"), (1e-100, 1e-100, both)):
         with pytest.raises(ValueError, match=f"`{name}` has .* rescale it"):
             call(design(s, gates))
 
