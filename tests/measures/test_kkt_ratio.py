@@ -54,8 +54,9 @@ def linearised(own: ib.FReLU, norm: str) -> float:
     return float(cp.Problem(cp.Minimize(value), rows).solve(solver="CLARABEL")) / size
 
 
-@pytest.mark.parametrize("norm", ["l2", *OF_LAYERS])
-@pytest.mark.parametrize("noise", [0.05, 0.15])
+@pytest.mark.parametrize(
+    ("norm", "noise"), [("l2", 0.05), ("l2", 0.15), ("linf", 0.15), ("spectral", 0.15)]
+)
 def test_the_ratio_of_the_linearised_problem_lies_between_its_bounds(norm, noise) -> None:
     own = network(noise)
     names = [name for name, p in own.named_parameters() if p.requires_grad]
