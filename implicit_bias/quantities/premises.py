@@ -88,6 +88,11 @@ GRADIENTS = Premise(
     "direction",
     known="cannot be checked",
 )
+PHASES = Premise(
+    name="phases converge",
+    text="the phases of the Fourier coefficients of the predictor end to end converge",
+    known="cannot be checked",
+)
 SEPARATES = Premise(
     name="separates", text="the network separates the training data", known="measured"
 )

@@ -30,6 +30,7 @@ from ...quantities.premises import (
     LOSS,
     LOSS_TO_0,
     METHOD,
+    PHASES,
     PROPOSITION_B8,
 )
 
@@ -104,11 +105,11 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
             "local limit",
             "directional limit of a full-width linear convolution below a linear layer, end to "
             f"end, has the least l1 norm of its frequencies ({GUNASEKAR}, theorem 2: almost all "
-            "data, the exponential loss); multipliers bound the value of every other network from "
-            "below",
+            "data and starts, the exponential loss); multipliers bound the value of every other "
+            "network from below",
             "min ||F b||_1  s.t.  y_n <b, x_n> >= 1, F the Fourier transform",
             GUNASEKAR_2,
-            (LOSS, METHOD, FULL_BATCHES, LOSS_TO_0, DIRECTION, GRADIENTS),
+            (LOSS, METHOD, FULL_BATCHES, LOSS_TO_0, DIRECTION, GRADIENTS, PHASES),
         ),
         Form.QUADRATIC: _unnamed(
             "local limit",
