@@ -39,7 +39,7 @@ from .tables import Kept, keep_rows, out_folder, sizes
 
 # A level of u, and that of the checkpoint before it.
 LEVELS: tuple[tuple[float, float], ...] = ((30.0, 9.5), (300.0, 95.0), (3000.0, 949.0))
-SMALL, FULL = 30, 3000
+SMALL, FULL = 30, 300
 Weights = dict[str, Tensor]
 
 

@@ -9,6 +9,7 @@ import torch
 from experiments import any_network
 from implicit_bias.dynamics import increment_residual
 from implicit_bias.measures import kkt_level
+from tests.experiments.test_tables_of_pages import rows as kept_rows
 
 LEVELS = (9.5, 30.0, 95.0, 300.0)
 
@@ -92,3 +93,12 @@ def test_the_command_takes_the_steps_that_are_written_out(by_hand) -> None:
     # Sums in another order tip steps at kinks.
     assert row["residual"] == pytest.approx(expected.residual, rel=0.02)
     assert row["margin"] == pytest.approx(expected.smallest_margin, rel=0.02)
+
+
+def test_kept_residuals_fall_and_those_of_one_side_stay() -> None:
+    for name, table in kept_rows("any_network").groupby("network"):
+        first, last = table.sort_values("u").to_dict("records")
+        assert last["residual"] < 0.7 * first["residual"], name
+        assert last["increment"] < first["increment"], name
+        assert last["one_sided"] > 0.25 > last["residual"], name
+        assert (table.ratio_bound <= table.ratio).all() and (table.ratio <= 1).all()
