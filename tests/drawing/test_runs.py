@@ -310,7 +310,7 @@ def test_a_run_of_one_row_can_be_drawn(limit) -> None:
 
 
 RATIO, AGREEMENT, KKT, UNITS, GROWTH, GATES = (
-    "1 - margin ratio", "difference on held-out data", "KKT distance (0)",
+    "1 - margin ratio", "difference on held-out data", "KKT distance (ideal 0)",
     "unit's share of the norm", "growth", "gates changed since the start",
 )  # fmt: skip
 
@@ -390,6 +390,22 @@ def test_a_legend_stands_above_its_panel_and_below_the_title(name) -> None:
     assert legend.y0 >= ax.get_window_extent().y1
     assert not name or title.y0 >= legend.y1 - 1
     assert figure.bbox.y1 > max(legend.y1, title.y1)
+
+
+@pytest.mark.parametrize("height", [3.6, 4.0, 4.4])
+def test_labels_of_square_panels_stay_in_their_rows(height) -> None:
+    def draw(axes: list[Axes]) -> None:
+        for ax in axes:
+            ax.plot([0, 1], [0, 1], label="one")
+            ax.set(title="above", xlabel="below", xlim=(-4, 4), ylim=(-4, 4), aspect="equal")
+            legend_above(ax)
+
+    figure = compose([*panel_rows([lambda ax: None]), Row(3, draw, height=height)], title="t")
+    figure.draw_without_rendering()
+    for row in figure.subfigs:
+        boxes = [ax.get_tightbbox() for ax in row.axes]
+        assert min(box.y0 for box in boxes) >= row.bbox.y0
+        assert max(box.y1 for box in boxes) <= row.bbox.y1
 
 
 def test_a_figure_of_no_rows_is_refused() -> None:

@@ -201,6 +201,8 @@ def test_a_row_of_pictures_has_each_networks_bends_and_the_samples() -> None:
         for drawn_samples in samples:
             (face,) = drawn_samples.get_facecolor()
             hue = rgb_to_hsv(face[:3])
+            # Bright, or two classes of small markers look alike.
+            assert hue[2] > 0.7
             # Far apart in hue, or much lighter.
             assert all(abs(one[0] - hue[0]) > 0.08 or one[2] > hue[2] + 0.4 for one in hues)
     assert fold_row({"one": HIDDEN}, Sample(X * [1, 0], y, None)) is None

@@ -14,6 +14,16 @@ RESOLUTION = 100  # dots per inch of what a notebook shows
 class ShownFigure(Figure):
     """A figure that notebooks display."""
 
+    def draw(self, renderer: Any) -> None:
+        """Draw it, laid out twice where panels have a fixed aspect.
+
+        The first layout takes such panels for larger than they come out, and may cut their labels.
+        """
+        engine = self.get_layout_engine()
+        if engine is not None and any(ax.get_aspect() != "auto" for ax in self.axes):
+            engine.execute(self)
+        super().draw(renderer)
+
     def _repr_png_(self) -> bytes:
         content = io.BytesIO()
         self.savefig(content, format="png", dpi=RESOLUTION)

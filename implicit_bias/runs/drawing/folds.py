@@ -62,7 +62,7 @@ def plot_folds(folds: FoldSet, ax: Axes) -> Axes:
     for layer in range(len(folds.widths)):
         here = (folds.layer == layer) & folds.bends
         color = _LAYERS[layer % len(_LAYERS)]
-        ax.plot(*folds.coordinates[here].T, ".", color=color, markersize=3, zorder=2)
+        ax.plot(*folds.coordinates[here].T, ".", color=color, markersize=1.5, zorder=2)
         dots = {"color": color, "linestyle": "none", "marker": "."}
         entries.append(entry(f"zero set of layer {layer + 1}", **dots))
     if not folds.bends.all():
