@@ -397,14 +397,13 @@ class LimitClassifier(ClassifierMixin, Choices, ABC):  # type: ignore[misc,unuse
             if not _separates(limit)
         }
         if failed:
-            first = next(iter(failed.values()))
+            name, first = next(iter(failed.items()))
             if self.on_inseparable == "raise":
                 raise NotCertified(first)
-            verdicts = (self._said(name, limit.status.name) for name, limit in failed.items())
+            others = f" (and {len(failed) - 1} other classes)" if len(failed) > 1 else ""
             warnings.warn(
-                f"{', '.join(verdicts)}. Predictions are there those of the limit with a weight "
-                f"decay of {self.weight_decay:g}; on_inseparable='raise' makes this an error. "
-                f"({first.advice})",
+                f"{self._said(name, first.status.name)}{others}. Predictions are those with a "
+                f"weight decay of {self.weight_decay:g}; on_inseparable='raise' refuses instead.",
                 InseparableWarning,
                 stacklevel=3,
             )

@@ -272,6 +272,14 @@ def test_inseparable_data_fall_back_on_the_limit_with_weight_decay_and_say_so(sc
     np.testing.assert_array_equal(finite.zeta, fitted.zeta_)
 
 
+def test_the_warning_of_many_inseparable_classes_is_short() -> None:
+    X, labels = np.zeros((10, 1)), [f"digit number {k}" for k in range(10)]
+    with pytest.warns(InseparableWarning, match="other classes") as caught:
+        LinearLimitClassifier().fit(X, labels)
+    (one,) = (one for one in caught if one.category is InseparableWarning)
+    assert len(str(one.message)) <= 200
+
+
 @pytest.mark.parametrize("classifier", CLASSIFIERS)
 def test_a_contradiction_raises_if_asked_and_leaves_no_earlier_answer(classifier) -> None:
     X, labels = blobs(2)

@@ -77,6 +77,19 @@ def test_a_dask_cluster_does_what_one_process_does(tmp_path, expected, scheduler
         ib.sweeps.Engine("dask", scheduler=scheduler, options={"nam": "a"})
 
 
+def test_a_scheduler_is_given_by_its_address_a_client_or_a_cluster(scheduler) -> None:
+    from distributed import Client, LocalCluster
+
+    with Client(scheduler, set_as_default=False) as client:
+        assert ib.sweeps.Engine("dask", scheduler=client).scheduler == scheduler
+    how = {"n_workers": 0, "processes": False, "dashboard_address": None}
+    with LocalCluster(**how) as cluster:
+        engine = ib.sweeps.Engine("dask", scheduler=cluster)
+        assert engine == ib.sweeps.Engine("dask", scheduler=cluster.scheduler_address)
+    with pytest.raises(TypeError, match=r"must be the address of a Dask .* got int"):
+        ib.sweeps.Engine("dask", scheduler=3)
+
+
 def test_a_worker_of_dask_that_dies_loses_its_cell_and_not_the_sweep(tmp_path, scheduler) -> None:
     trap = Trap(13, end_process)
     sizes = {"n_train": [12, 13, 14]}

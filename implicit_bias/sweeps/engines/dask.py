@@ -15,6 +15,26 @@ from .processes import check_names
 SET = {"address": "give `scheduler`", "asynchronous": "it is set here", "loop": "it is set here"}
 
 
+def address_of(scheduler: Any) -> str | None:
+    """Return the address of a scheduler: of a `distributed.Client`, of a cluster, or as it is.
+
+    Raises
+    ------
+    TypeError
+        If it is nothing of the kind.
+    """
+    if scheduler is None or isinstance(scheduler, str):
+        return scheduler
+    found = getattr(getattr(scheduler, "scheduler", None), "address", None)
+    found = getattr(scheduler, "scheduler_address", found)
+    if not isinstance(found, str):
+        raise TypeError(
+            "`scheduler` must be the address of a Dask scheduler, a distributed.Client or a "
+            f"cluster such as LocalCluster, got {type(scheduler).__name__}"
+        )
+    return found
+
+
 def check_dask(scheduler: str | None, options: Mapping[str, Any]) -> None:
     """Check that there is a scheduler, and that distributed.Client takes the options.
 

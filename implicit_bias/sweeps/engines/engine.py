@@ -15,12 +15,12 @@ from ...options.values import not_one_of
 from ..cells import Cell
 from ..records import Outcome
 from ..work import Work
-from .dask import check_dask, run_on_dask
+from .dask import address_of, check_dask, run_on_dask
 from .processes import check_processes, run_on_processes
 from .slurm import check_slurm, run_on_slurm
 
 
-@parameters(name=anything)
+@parameters(name=anything, scheduler=anything)
 @dataclass(frozen=True)
 class Engine:
     """An engine that runs the cells of a sweep.
@@ -29,8 +29,10 @@ class Engine:
     ----------
     name : {"joblib", "dask", "slurm"}
         Processes of this machine; the workers of a Dask scheduler; jobs of a Slurm cluster.
-    scheduler : str, optional
-        The address of the Dask scheduler. For slurm "local" runs the jobs on this machine.
+    scheduler : str, distributed.Client or cluster, optional
+        The Dask scheduler: its address, a client of it, or a cluster such as
+        `distributed.LocalCluster`; kept as its address. For slurm "local" runs the jobs on this
+        machine.
     threads : int
         Threads of BLAS and PyTorch in every process; of an engine's settings, rounding depends on
         this one alone.
@@ -43,7 +45,7 @@ class Engine:
     ValueError
         If there is no such engine, its scheduler is missing, or it has no such option.
     TypeError
-        If an option is of another type.
+        If an option or the scheduler is of another type.
     MissingExtra
         If a package that it needs is not installed.
 
@@ -56,12 +58,13 @@ class Engine:
     """
 
     name: EngineName = "joblib"
-    scheduler: str | None = None
+    scheduler: Any = None
     threads: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _known("name", self.name)
+        object.__setattr__(self, "scheduler", address_of(self.scheduler))
         if self.name == "dask" and self.scheduler is None:
             raise ValueError(
                 "the engine dask needs a scheduler: give its address, as tcp://HOST:8786, that "
