@@ -144,7 +144,7 @@ def _held(name: str, models: Mapping[str, Model]) -> str:
         for choice, holds in held(model)
     ]
     calls.append((_report("MaxMarginModel", {"classes": "two"}), _class(MOST[name])))
-    calls.append(("Report[ModelName, Any, Any, Any]", "Any"))
+    calls.append(("Report[ModelName | str, Any, Any, Any]", "Any"))
     return HELD.format(kind=f"Held{name.capitalize()}", name=name) + "".join(
         CALL.format(report=report, held=kind) for report, kind in calls
     )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from numbers import Integral
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,6 +56,11 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
 
     saved: ClassVar[tuple[str, ...]]
     absent: ClassVar[Mapping[str, float]] = MappingProxyType({})
+
+    if TYPE_CHECKING:  # of a base class whose types nobody knows
+
+        def fit_transform(self, X: ArrayLike, y: object = None) -> NDArray[Any]:
+            """Fit to inputs (n, D), and return their gates (n, H)."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -14,7 +14,7 @@ from .._support.doors import door
 from .._support.extras import naming_extras, require
 from .._support.files import check_writable
 from .._support.kinds import anything, check_of
-from ..options.resolve import takers
+from ..options.resolve import showing_options, takers
 from ..options.values import no_such_option, not_one_of
 from ..runs.folder import RunFolder
 from ..runs.progress import Progress, ProgressCallback, progress_of
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ..runs.reports.report import Report
     from ..runs.setup import Setup
 
-ModelT = TypeVar("ModelT", bound="ModelName")
+# Any text, as of a name that is computed; type checkers tell names of models from it.
+ModelT = TypeVar("ModelT", bound="ModelName | str")
 
 USER_DATA = ("X", "y", "X_val", "y_val", "gating")
 
@@ -56,6 +57,7 @@ class NotSaved(OSError):
         self.report = report
 
 
+@showing_options
 @naming_extras()
 @door(model=check_of("str")[0], options=anything)
 def run(

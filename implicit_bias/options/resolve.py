@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from inspect import Parameter, Signature, signature
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from ..data.names import has_own_size
 from ..training.catalogue import get_trainer
@@ -14,6 +16,38 @@ from .values import check_choices, kinds
 # Options that a trainer has values of its own for.
 SCHEDULE = ("batch_size", "learning_rate", "momentum", "steps")
 SIZES = ("n_train", "n_val")
+
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class _Expanded(Signature):
+    """A signature in which every option of every model is a parameter of its own.
+
+    They are read from the table of models when they are asked for: that takes longer than all that
+    else happens before a run.
+    """
+
+    @property
+    def parameters(self) -> MappingProxyType[str, Parameter]:
+        """The parameters of the function, and options by their names in place of ``**options``."""
+        from .choices import RunOptions
+
+        own = dict(super().parameters)
+        del own["options"]
+        for name, hint in RunOptions.__annotations__.items():
+            hint = getattr(hint, "__forward_arg__", hint)
+            own[name] = Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+        return MappingProxyType(own)
+
+
+def showing_options(function: Decorated) -> Decorated:
+    """Let `help`, IPython and Jupyter see each option that a function takes as ``**options``."""
+    plain = signature(function)
+    function.__dict__["__signature__"] = _Expanded(
+        list(plain.parameters.values()), return_annotation=plain.return_annotation
+    )
+    return function
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from .._support.kinds import anything, check_of, count
 from .._support.shown import Shown
 from .._support.words import EngineName
 from ..options.choices import GridOptions, ModelName, RunOptions
+from ..options.resolve import showing_options
 from ..runs.progress import Progress, ProgressCallback, progress_of
 from .cells import Cell, plan
 from .ends import StepCallback
@@ -221,10 +222,11 @@ class Sweep(Shown):
         return Store(self.folder).kept(cell)
 
 
+@showing_options
 @naming_extras()
 @door(grid=_GRID, options=anything, jobs=count(1), save=anything)
 def sweep(
-    model: ModelName,
+    model: ModelName | str,
     grid: Grid | GridOptions,
     *,
     out: str | os.PathLike[str],

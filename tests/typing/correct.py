@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 import implicit_bias as ib
+from implicit_bias.options import RunOptions
 
 X, y = np.eye(4), np.array([1.0, 1.0, -1.0, -1.0])
 contexts = ib.HyperplaneContexts(n_units=2, cutoffs="random").fit_transform(X)
@@ -41,6 +42,11 @@ machines = ib.run("relu").limit["rc"].objective
 own_data = ib.run("gln", X=X, y=y, gating=ib.HyperplaneContexts(2, 2), save="runs/x")
 options: dict[str, Any] = {"seed": 3}
 from_options = ib.run("gln", **options).row()
+# A name that is computed, and options that are checked.
+named = [ib.run(name, steps=0).limit.gap for name in sorted(options)]
+ib.sweep(str(options["model"]), {"seed": range(3)}, out="runs/named")
+small: RunOptions = {"n_train": 20, "steps": 0}
+of_small = ib.run("linear", **small).row()
 
 
 def margin_ratio(any_report: ib.Report) -> float:

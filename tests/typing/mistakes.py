@@ -21,7 +21,7 @@ ib.solve_linear_svm("X", y)  # E: arg-type
 ib.solve_linear_svm(X, 3)  # E: call-overload
 ib.limits.solve_dlgn_svm(X, y, contexts, experts="konstant")  # E: arg-type
 
-ib.run("gnl")  # E: type-var
+ib.run(3)  # E: type-var
 ib.run("gln", trainer="annealled")  # E: arg-type
 ib.run("gln", trainer=("momentum", "annealled"))  # E: arg-type
 ib.run("gln", cutoffs="medain")  # E: arg-type
@@ -37,6 +37,8 @@ ib.run("gln", X="digits.npz", y=y)  # E: arg-type
 ib.run("gln", X=X, y=3)  # E: arg-type
 ib.run("gln", gating=contexts)  # E: arg-type
 ib.run("dgn", regime="lasy")  # E: type-var
+
+ib.run(str(contexts), hiden_units=3)  # E: call-arg
 
 report = ib.run("gln")
 report.limitt  # E: attr-defined
@@ -60,11 +62,12 @@ ib.Sample(X, y).gates.shape  # E: union-attr
 ib.TrainingSettings(trainer="annealled")  # E: arg-type
 ib.TrainingSettings(loss="logstic")  # E: arg-type
 ib.HyperplaneContexts(cutoffs="medain")  # E: arg-type
+ib.HyperplaneContexts().fit_transform(X).shpae  # E: attr-defined
 ib.estimators.GLNLimitClassifier(on_inseparable="rais")  # E: arg-type
 ib.estimators.LinearLimitClassifier(solver="interior-pont")  # E: arg-type
 ib.GLN(4, 2, 2, init="ortogonal")  # E: arg-type
 ib.optim.Momentum([], n_samples=4, loss="squared")  # E: arg-type
-ib.sweep("gnl", {"seed": [0]}, out="s")  # E: arg-type
+ib.sweep(3, {"seed": [0]}, out="s")  # E: arg-type
 ib.sweep("gln", {"seed": [0]}, out="s", engine="slrum")  # E: arg-type
 ib.sweep("gln", {"sead": [0]}, out="s")  # E: arg-type
 ib.sweep("gln", {"seed": ["first"]}, out="s")  # E: arg-type

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..._typed_models import HeldTrajectory as HeldTrajectory
 
     # The model, and the options that tell what a report of it holds.
-    ModelT = TypeVar("ModelT", bound=ModelName, covariant=True, default=MaxMarginModel)
+    ModelT = TypeVar("ModelT", bound=ModelName | str, covariant=True, default=MaxMarginModel)
     ClassesT = TypeVar("ClassesT", bound=ClassesWord, covariant=True, default=Literal["two"])
     NetworkT = TypeVar("NetworkT", bound=NetworkWord, covariant=True, default=Literal["two-layer"])
     RegimeT = TypeVar("RegimeT", bound=RegimeWord, covariant=True, default=Literal["rich"])
