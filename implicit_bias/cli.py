@@ -89,6 +89,7 @@ EPILOG = (
     help="Print the convex program of this run, stated in cvxpy, and its size; solve nothing.",
 )
 @click.option("--details", is_flag=True, help="Print all tables, not the first screen alone.")
+@click.option("--explain", is_flag=True, help="Print what each row of the first screen is.")
 @click.option("--quiet", is_flag=True, help="No progress and no tables.")
 @click.version_option(__version__, prog_name="implicit-bias")
 def compare(
@@ -101,6 +102,7 @@ def compare(
     overwrite: bool,
     program: bool,
     details: bool,
+    explain: bool,
     quiet: bool,
     **choices: Any,
 ) -> None:
@@ -132,7 +134,7 @@ def compare(
             model, chosen, progress=progress, save=folder, resume=resume, overwrite=overwrite
         ) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
-            shown = _show(report, as_json=as_json, details=details, quiet=quiet)
+            shown = _show(report, as_json=as_json, details=details, explain=explain, quiet=quiet)
         _write(context, report, plot, page)
     print_notices(report)
     raise SystemExit(_exit_code(report) if shown else BAD_INPUT)
@@ -146,11 +148,11 @@ def _print(programs: RunPrograms, as_json: bool, quiet: bool) -> None:
         say(json.dumps(programs.to_dict()))
 
 
-def _show(report: Report, *, as_json: bool, details: bool, quiet: bool) -> bool:
+def _show(report: Report, *, as_json: bool, details: bool, explain: bool, quiet: bool) -> bool:
     """Print the report and the JSON object, each on its stream; False where that failed."""
     try:
         if not quiet:
-            say(rendered(report, details=details), err=as_json)
+            say(rendered(report, details=details, explain=explain), err=as_json)
         if as_json:
             say(report.to_json())
     except OSError as error:  # what follows may still reach the disk

@@ -70,12 +70,13 @@ def require(*modules: str) -> None:
     MissingExtra
         If some of `modules`, keys of `EXTRAS`, are not installed.
     """
-    missing = [module for module in modules if not _is_installed(module)]
+    missing = [module for module in modules if not is_installed(module)]
     if missing:
         raise MissingExtra(*missing)
 
 
-def _is_installed(module: str) -> bool:
+def is_installed(module: str) -> bool:
+    """Return True if a package is there, without loading it."""
     try:
         return find_spec(module) is not None
     except ImportError:  # hidden by a finder, as some freezers and tests do

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from .._support.doors import door
 from .._support.extras import naming_extras, require
-from .._support.files import check_writable
+from .._support.files import check_writable, write_atomically
 from .._support.kinds import anything, check_of
 from ..options.resolve import showing_options, takers
 from ..options.values import no_such_option, not_one_of
 from ..runs.folder import RunFolder
 from ..runs.progress import Progress, ProgressCallback, progress_of
+from ..runs.reports.saved.files import PAGE, SCREEN
 from . import MODELS
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def running(
         raise ValueError("`resume` goes on with a run, `overwrite` begins anew: give one of them")
     setup = resolve(name, options)
     if save is not None:
-        require("filelock", "pandas", "pyarrow")
+        require("filelock", "jinja2", "pandas", "pyarrow")
         check_writable(save, folder=True)
     path = None if save is None else Path(save)
     folder = RunFolder(path, resume=resume, overwrite=overwrite)
@@ -158,9 +159,19 @@ def running(
         yield report
         if path is not None:
             try:
-                folder.finish(name, report.save(path), finished=report.finished)
+                files = [*report.save(path), SCREEN, PAGE]
+                folder.finish(name, files, finished=report.finished)
+                _write_readable(report, path)
             except OSError as error:
                 raise NotSaved(f"the results could not be written: {error}", report) from error
+
+
+def _write_readable(report: Report, folder: Path) -> None:
+    """Write what a person reads of a run beside its numbers: the first screen, and the page."""
+    from ..runs.reports.shown.page import write_html
+
+    write_atomically(folder / SCREEN, f"{report}\n".encode())
+    write_html(report, folder / PAGE)
 
 
 @naming_extras()

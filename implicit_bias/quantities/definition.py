@@ -48,7 +48,7 @@ class Quantity:
     --------
     >>> ratio = Quantity("ratio", "margin ratio", ".2f", ideal=1.0)
     >>> ratio.title, ratio.text(0.987)
-    ('margin ratio (1)', '0.99')
+    ('margin ratio (ideal 1)', '0.99')
     """
 
     name: str
@@ -112,7 +112,7 @@ class Quantity:
         if value is None:
             return ""
         words = self._shortest(value)
-        return f" ({words})" if self.at_most is None else f" (at most {words})"
+        return f" (ideal {words})" if self.at_most is None else f" (at most {words})"
 
     def _shortest(self, value: float) -> str:
         percent = isinstance(self.format, str) and self.format.endswith("%")

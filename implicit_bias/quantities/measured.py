@@ -77,8 +77,8 @@ def quantity(
     ...     margin_ratio: float = quantity()
     ...     loss: float = quantity("loss of the fit", ".3f", ideal=0.0)
     >>> print(Fit(margin_ratio=0.99, loss=0.25))
-    margin ratio (1)     0.9900
-    loss of the fit (0)  0.250
+    margin ratio (ideal 1)     0.9900
+    loss of the fit (ideal 0)  0.250
     """
     values = {"label": label, "format": format, "ideal": ideal, "at_most": at_most, "doc": doc,
              "head": head}  # fmt: skip

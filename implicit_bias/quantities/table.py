@@ -107,7 +107,7 @@ def lines(values: Mapping[str, Any], *names: str) -> list[tuple[str, ...]]:
     Examples
     --------
     >>> lines({"gap": 1e-9, "margin_ratio": None}, "gap", "margin_ratio")
-    [('  duality gap (0)', '1.00e-09')]
+    [('  duality gap (ideal 0)', '1.00e-09')]
     """
     return columns([values], *names)
 
@@ -118,7 +118,7 @@ def columns(several: Sequence[Mapping[str, Any]], *names: str) -> list[tuple[str
     Examples
     --------
     >>> columns([{"smallest_margin": 1.0}, {"gap": 1e-9}], "smallest_margin", "gap")
-    [('smallest margin', '1', '-'), ('  duality gap (0)', '-', '1.00e-09')]
+    [('smallest margin', '1', '-'), ('  duality gap (ideal 0)', '-', '1.00e-09')]
     """
     found = []
     for name in names:
@@ -136,7 +136,7 @@ def stacked(
     Examples
     --------
     >>> stacked({"a": {"gap": 1e-9}, "b": {}}, "gap")
-    (('', 'gap (0)'), [('a', '1.00e-09'), ('b', '-')])
+    (('', 'gap (ideal 0)'), [('a', '1.00e-09'), ('b', '-')])
     """
     heads = ("", *(TABLE[name].column_title for name in names))
     rows = [

@@ -135,9 +135,9 @@ def watched(quiet: bool, elsewhere: Progress) -> Iterator[Progress]:
         yield progress
 
 
-def rendered(report: Report, *, details: bool) -> str:
+def rendered(report: Report, *, details: bool, explain: bool = False) -> str:
     """Render a report as wide as the terminal: its first screen, or all that it has."""
-    return (report.details if details else report.first_screen)(width())
+    return report.details(width()) if details else report.first_screen(width(), explain=explain)
 
 
 def width() -> int:

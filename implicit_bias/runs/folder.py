@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .._support.files import clear_unfinished, from_json, read_plain, write_atomically
-from .reports.saved.files import INDEX, RESULTS, is_beside
+from .reports.saved.files import INDEX, PAGE, RESULTS, SCREEN, is_beside
 
 log = logging.getLogger(__name__)
 
@@ -204,7 +204,7 @@ def _note(path: Path, index: Mapping[str, Any]) -> None:
 
 def _written(name: object) -> bool:
     """Return True for the name of a result."""
-    return name == RESULTS or is_beside(name)
+    return name in (RESULTS, SCREEN, PAGE) or is_beside(name)
 
 
 def _plain(path: Path) -> bool:

@@ -168,8 +168,8 @@ def test_the_printed_numbers_are_those_of_the_json_object(base) -> None:
         full = "val_accuracy" if key == "val_acc" else key
         assert f"{limit[full]:.2%}" in lines[row]
         assert f"{network[full]:.2%}" in lines[row]
-    assert f"{comparison['agreement']:.2%}" in lines["agreement on held-out labels (100%)"]
-    assert f"{comparison['margin_ratio']:.4f}" in lines["margin ratio (1)"]
+    assert f"{comparison['agreement']:.2%}" in lines["agreement on held-out labels (ideal 100%)"]
+    assert f"{comparison['margin_ratio']:.4f}" in lines["margin ratio (ideal 1)"]
 
 
 def spoil_labels(folder: Path) -> None:
@@ -392,8 +392,9 @@ def test_an_interrupt_before_training_ends_with_130_and_says_so(monkeypatch) -> 
 def test_what_was_saved_loads_and_gives_the_reported_results(tmp_path) -> None:
     record = results(*SMALL, "--contexts", "4", "--seed", "3", "--save", tmp_path)
     assert sorted(os.listdir(tmp_path)) == [
-        "gating.safetensors", "limit.safetensors", "network.safetensors",
-        "report.safetensors", "results.json", "run.json", "run.safetensors", "trajectory.parquet",
+        "gating.safetensors", "limit.safetensors", "network.safetensors", "page.html",
+        "report.safetensors", "results.json", "run.json", "run.safetensors", "screen.txt",
+        "trajectory.parquet",
     ]  # fmt: skip
     assert json.loads((tmp_path / "results.json").read_text()) == record
     assert record["version"] == __version__

@@ -181,7 +181,7 @@ def test_dead_units_are_named_with_their_dual_norms() -> None:
     assert found.dead_dual_norms == (pytest.approx(math.sqrt(2), rel=1e-9),)
     assert found.margin_ratio == pytest.approx(1 / math.sqrt(2), rel=1e-7)
     rows = dict(found.rows())
-    assert rows["dead units of the network"] == rows["units wrongly small (0)"] == "1 of 2: 1"
+    assert rows["dead units of the network"] == rows["units wrongly small (ideal 0)"] == "1 of 2: 1"
     assert rows["largest dual norm of a unit (at most 1)"] == "1.414"
 
 
@@ -328,7 +328,7 @@ def test_to_dict_to_frame_and_str_say_the_same(limit) -> None:
         np.testing.assert_equal(frame[name].item(), record[name])
     assert str(comparison).splitlines() == aligned(comparison.rows()).splitlines()
     assert (
-        dict(comparison.rows())["agreement on held-out labels (100%)"]
+        dict(comparison.rows())["agreement on held-out labels (ideal 100%)"]
         == f"{comparison.agreement:.2%}"
     )
 

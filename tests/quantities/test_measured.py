@@ -76,10 +76,10 @@ def test_record_table_and_row_are_read_from_the_declarations(outer) -> None:
     json.dumps(outer.to_dict())
     # None has no line, NaN a dash.
     assert outer.rows() == [
-        ("margin ratio (1)", "0.9000"),
-        ("  duality gap (0)", "-"),
+        ("margin ratio (ideal 1)", "0.9000"),
+        ("  duality gap (ideal 0)", "-"),
         ("twice", "1.8"),
-        ("cosines (1)", "0.7500 (0.5000 to 1.0000)"),
+        ("cosines (ideal 1)", "0.7500 (0.5000 to 1.0000)"),
         ("dead units of the network", "3"),
     ]
     assert outer.cells() == {
@@ -88,8 +88,8 @@ def test_record_table_and_row_are_read_from_the_declarations(outer) -> None:
         "largest_dual_norm": None,
         "n_dead": 3,
     }
-    assert str(outer).splitlines()[0].split("  ")[0] == "margin ratio (1)"
-    assert "margin ratio (1)" in outer._repr_html_()
+    assert str(outer).splitlines()[0].split("  ")[0] == "margin ratio (ideal 1)"
+    assert "margin ratio (ideal 1)" in outer._repr_html_()
 
 
 def test_a_class_is_a_frozen_dataclass_with_its_attributes_in_its_docstring(outer) -> None:
@@ -127,7 +127,7 @@ def test_results_stand_side_by_side_or_one_below_the_other(outer) -> None:
         ("largest dual norm of a unit (at most 1)", "-", "-"),
     ]
     columns, rows = stacked(two, "margin_ratio", "doubled")
-    assert columns == ("", "margin ratio (1)", "twice")
+    assert columns == ("", "margin ratio (ideal 1)", "twice")
     assert rows == [("first", "0.9000", "1.8"), ("second", "-", "-")]
 
 
@@ -160,7 +160,7 @@ def test_cells_of_a_row_have_lines_by_the_table() -> None:
     found = lines(
         {"gap": 1e-9, "agreement": 0.5, "n_support": None}, "agreement", "n_support", "gap"
     )
-    assert found == [("agreement on held-out labels (100%)", "50.00%"),
-                     ("  duality gap (0)", "1.00e-09")]  # fmt: skip
-    assert TABLE["gap"].sentence == "Relative duality gap."
-    assert Quantity("q", "  part of it", ideal=0.0).sentence == "Part of it (0)."
+    assert found == [("agreement on held-out labels (ideal 100%)", "50.00%"),
+                     ("  duality gap (ideal 0)", "1.00e-09")]  # fmt: skip
+    assert TABLE["gap"].sentence.endswith("no farther from the optimum.")
+    assert Quantity("q", "  part of it", ideal=0.0).sentence == "Part of it (ideal 0)."

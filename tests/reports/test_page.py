@@ -229,7 +229,7 @@ def test_the_headline_speaks_of_no_trainer_alone() -> None:
     assert "margin ratio" not in both
     (alone,) = figures(Report(heading, (limit, trained[0])))
     assert "6.25e-02" in alone
-    assert "margin ratio (1) 0.5000" in alone
+    assert "margin ratio (ideal 1) 0.5000" in alone
 
 
 def test_the_headline_is_the_verdict_and_others_stand_below_it() -> None:

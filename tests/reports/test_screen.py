@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import implicit_bias as ib
+import implicit_bias.cli
 from implicit_bias.runs.reports import (
     LINES,
     WIDTH,
@@ -15,6 +16,7 @@ from implicit_bias.runs.reports import (
     Heading,
     Report,
     Side,
+    Table,
     Verdict,
     render_screen,
     screen_table,
@@ -88,6 +90,32 @@ def test_rows_are_those_that_differ_or_prove_and_a_prediction_has_ideal_values()
     ]
 
 
+def test_trainers_stand_in_one_order_on_screen_and_page() -> None:
+    sides = [Side(name, {"margin_ratio": ratio}) for name, ratio in (("far", 0.5), ("near", 0.9))]
+    verdicts = tuple(
+        Verdict("NOT THERE YET", "", dict(side.values), trainer=side.name) for side in sides
+    )
+    table = Table("t", ("", "limit", "far", "near"), (("row", "0", "1", "2"),), of_network=True)
+    report = a_report(*sides, verdicts=verdicts, tables=(table,))
+    assert screen_table(report)[0] == ("", "near", "far")
+    (shown,) = report.tables
+    assert shown.columns == ("", "limit", "near", "far") and shown.rows == (("row", "0", "2", "1"),)
+
+
+def test_what_networks_are_worth_stands_where_columns_agree_and_rows_are_left_out() -> None:
+    worth = {"agreement": 1.0, "val_accuracy": 0.9, "limit_seconds": 1.0}
+    others = {"n_live": 1, "largest_dual_norm": 1.0, "log_inverse_loss": 2.0, "zeta_cosine": 0.5}
+    sides = [
+        Side(f"network {k}", {name: value + k for name, value in others.items()} | worth)
+        for k in range(2)
+    ]
+    for most in (3, 5, 10):
+        _, rows = screen_table(a_report(*sides), most=most)
+        names = [row[0] for row in rows]
+        assert names[-3:] == ["agreement on held-out labels", "held-out accuracy", "seconds"]
+        assert len(names) == min(most, 7)
+
+
 def test_columns_for_which_there_is_no_room_are_named() -> None:
     sides = [Side(f"trainer number {k}", {"margin_ratio": k / 10}) for k in range(8)]
     lines = str(a_report(*sides)).splitlines()
@@ -120,6 +148,41 @@ def test_assumptions_that_fail_stand_before_those_that_hold() -> None:
         "Holds: first (proved)."
     ) in text
     assert "not on the first screen" not in text
+
+
+def test_a_network_at_its_limit_without_the_theorem_is_said_to_be_measured() -> None:
+    near, far = (Verdict(word, "", {}, trainer) for word, trainer in (
+        ("AT ITS LIMIT", "annealed"), ("NOT THERE YET", "momentum")))  # fmt: skip
+    same = "At its limit though these do not hold: small norms"
+    for how, verdicts, said in (
+        ("", (near, far), same),
+        ("annealed, measured", (near, far), same),
+        ("momentum, measured", (near, far), "Does not hold: small norms"),
+        ("", (far,), "Does not hold: small norms"),
+    ):
+        fails = Assumption("text", False, "small norms", how)
+        text = str(a_report(verdicts=verdicts, assumptions=(fails,)))
+        assert said in " ".join(text.split()), (how, verdicts)
+        assert "At its limit" not in text or said == same
+
+
+def test_assumptions_that_are_counted_are_those_not_named() -> None:
+    many = tuple(Assumption("text", True, f"number {k} of many words", "proved") for k in range(90))
+    assert "Holds: 90 others." in str(a_report(assumptions=many))
+
+
+def test_the_last_line_names_every_way_to_more_and_each_row_is_explained(reports) -> None:
+    name, options = RUNS["prediction"]
+    found = reports.setdefault("prediction", ib.run(name, **options))
+    last = str(found).splitlines()[-1]
+    asked = {word for word in last.split() if word.startswith("--")}
+    assert asked == {"--explain", "--details", "--program", "--plot", "--report", "--save"}
+    assert asked <= {one for option in ib.cli.compare.params for one in option.opts}
+    explained = found.first_screen(explain=True)
+    assert explained.startswith(str(found))
+    below = explained.removeprefix(str(found))
+    _, rows = screen_table(found)
+    assert rows and all(f"\n{row[0].strip()}: " in below for row in rows)
 
 
 def test_an_assumption_that_holds_of_one_network_alone_says_of_which() -> None:

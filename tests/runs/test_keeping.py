@@ -73,6 +73,17 @@ def test_a_folder_holds_the_files_of_one_run(tmp_path) -> None:
     assert set(index["files"]) == names - states - {"run.json", "notes.txt"}
 
 
+def test_a_folder_holds_what_a_person_reads_of_its_run(tmp_path) -> None:
+    results(*SMALL, "--save", tmp_path)
+    before = (tmp_path / "page.html").read_text()
+    results(*SMALL, "--seed", "5", "--save", tmp_path)
+    found = ib.load(tmp_path)
+    assert (tmp_path / "screen.txt").read_text() == f"{found}\n"
+    page = (tmp_path / "page.html").read_text()
+    assert found.verdict.sentence in page and "seed=5" in page != before
+    assert 'src="data:image/png' in page
+
+
 def test_a_run_of_another_model_is_not_written_over(tmp_path) -> None:
     results(*SMALL, "--save", tmp_path)
     kept = content(tmp_path)
@@ -91,9 +102,7 @@ def test_a_run_of_another_model_is_not_written_over(tmp_path) -> None:
     assert names | states | {"run.json"} == set(os.listdir(tmp_path)) and len(states) == 2
 
 
-@pytest.mark.parametrize(
-    "name", ["limit.safetensors", "results.json", "report.safetensors", "mine.parquet"]
-)
+@pytest.mark.parametrize("name", ["limit.safetensors", "results.json", "page.html", "mine.parquet"])
 @pytest.mark.parametrize("beside", ["nothing", "a run"])
 def test_files_of_the_user_are_not_written_over(name, beside, tmp_path) -> None:
     if beside == "a run":

@@ -33,10 +33,11 @@ CASES = {
     ),
     "shallow-gln, trainers": (
         ("shallow-gln", "--n-train", 60, "--trainer", "sign,coordinate,signum"),
-        [("one SVM a context", SOCP, 4 * D, 60), ("one SVM a context, linf norm", LP, 4 * D, 60),
-         ("one SVM a context, l1 norm", LP, 4 * D, 60)],
+        [("one SVM per context", SOCP, 4 * D, 60),
+         ("one SVM per context, linf norm", LP, 4 * D, 60),
+         ("one SVM per context, l1 norm", LP, 4 * D, 60)],
     ),
-    "shallow-gln": (("shallow-gln", "--n-train", 60), [("one SVM a context", SOCP, 4 * D, 60)]),
+    "shallow-gln": (("shallow-gln", "--n-train", 60), [("one SVM per context", SOCP, 4 * D, 60)]),
     "gln, all classes": (
         ("gln", *SMALL, *CONTEXTS, "--classes", "all"), [("SVM-GLN", SOCP, 12 * D, 40)],
     ),
@@ -233,7 +234,7 @@ def test_more_paths_than_memory_holds_are_one_message() -> None:
 
 
 def test_a_closed_form_needs_no_cvxpy(monkeypatch) -> None:
-    monkeypatch.setattr(home(ib.MissingExtra), "_is_installed", lambda module: module != "cvxpy")
+    monkeypatch.setattr(home(ib.MissingExtra), "is_installed", lambda module: module != "cvxpy")
     assert run("--model", "distillation", "--program").exit_code == 0
 
 

@@ -164,7 +164,11 @@ def regression_table(regression: KernelRegression, svm: Mapping[str, Any]) -> Ta
         ("squared loss", "kernel regression", "theorem, alpha to infinity"),
         ("  rank of the kernel", f"{regression.rank} of {len(regression.start)}", "certified"),
         ("  condition number", number(regression.condition), "certified"),
-        ("  residual of its equations (0)", number(regression.certificate.remaining), "certified"),
+        (
+            "  residual of its equations (ideal 0)",
+            number(regression.certificate.remaining),
+            "certified",
+        ),
         ("exponential-like loss, linearised", HardMarginSVM.name, "theorem"),
         ("  status", str(svm["status"]), "certified"),
         *((*line, "certified") for line in lines(svm, "objective", "gap")),

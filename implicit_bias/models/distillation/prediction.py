@@ -110,7 +110,7 @@ def bound_risk(setup: DistillationSetup, found: Found) -> Iterator[Finding]:
         *bound.lines("value", "sharper"),
         ("  of students as far off the projection as this one", share(deep)),
         *bound.lines("beta"),
-        ("further samples by which the angle rose (0)", f"{angles} of {n - 1}"),
+        ("further samples by which the angle rose (ideal 0)", f"{angles} of {n - 1}"),
         ("further samples by which the risk rose", f"{risks} of {n - 1}"),
     )
     title = "expected risk of students on so many samples, by the held-out angles (theorem 5.3)"

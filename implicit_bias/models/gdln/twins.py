@@ -131,7 +131,8 @@ def _of_relu(found: GDLNComparison) -> Evidence:
         )
     after = found.prediction("final", limit=True).relative_error
     reason = (
-        f"{found.sign_flips:.1%} of its gates changed, so that no theorem names its limit; it is "
-        f"{after:.1%} off the limit that its last gates would have"
+        f"{found.sign_flips:.1%} of its gates changed, so that no theorem names its limit; its "
+        f"weights are {found.limit_error:.3g} off the limit of its first gates (relative) and "
+        f"{after:.3g} off that of its last"
     )
     return Evidence(theory="none", reason=reason, network=NETWORKS["relu"])

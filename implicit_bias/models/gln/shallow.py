@@ -154,7 +154,7 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
     1
     """
 
-    name: ClassVar[str] = "one SVM a context"
+    name: ClassVar[str] = "one SVM per context"
 
     @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:

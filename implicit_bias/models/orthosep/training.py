@@ -156,7 +156,7 @@ def _neurons(setup: SampleSetup, limit: OrthosepLimit, network: Network) -> Find
         lines.append((one.title, f"{one.text(transport.distance)} (gap {gap})"))
         folds = fold_row({"network": as_weights(network), "two neurons": predicted}, setup.train)
         panels += [] if folds is None else [folds]
-    heads = ("", "singular values", "third / second (0)", "share of the top two (1)")
+    heads = ("", "singular values", "third / second (ideal 0)", "share of the top two (ideal 1)")
     return Finding.said(
         "neurons",
         record={

@@ -34,7 +34,7 @@ TICK = 0  # matplotlib's marker "a tick to the left"
 # Of an entry for such ticks.
 ON_THE_RIGHT: dict[str, Any] = {"linestyle": "none", "marker": TICK, "markersize": 8}
 DIFFERENCE = "difference on held-out data"
-KKT_DISTANCE = "KKT distance (0)"
+KKT_DISTANCE = "KKT distance (ideal 0)"
 KKT = {
     "kkt_residual": ("relative residual", BLUE),
     "kkt_cosine": ("1 - cosine", GREEN),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -139,8 +139,9 @@ class Contents(Valued):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables of all findings, in their order."""
-        return self.whole.tables
+        """The tables of all findings; columns of trainers are in the order of the verdicts."""
+        trainers = [one.trainer for one in self.verdicts if one.trainer]
+        return tuple(_in_order(table, trainers) for table in self.whole.tables)
 
     @property
     def files(self) -> dict[str, Writer]:
@@ -265,6 +266,16 @@ class Contents(Valued):
             own = tuple(one for one in own if one.key != DIVERGED)
             return replace(self, findings=own, interrupted=False, failure=None)
         return replace(self, findings=own)
+
+
+def _in_order(table: Table, trainers: Sequence[str]) -> Table:
+    """Return a table with its columns of trainers last, in this order."""
+    of_trainers = [table.columns.index(one) for one in trainers if one in table.columns]
+    if not table.of_network or not of_trainers:
+        return table
+    order = [k for k in range(len(table.columns)) if k not in of_trainers] + of_trainers
+    columns, *rows = (tuple(line[k] for k in order) for line in (table.columns, *table.rows))
+    return replace(table, columns=columns, rows=tuple(rows))
 
 
 def _finite(value: Any) -> Any:

@@ -72,15 +72,17 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
         return self.first_screen()
 
     @door()
-    def first_screen(self, width: int = 80) -> str:
+    def first_screen(self, width: int = 80, *, explain: bool = False) -> str:
         """Render the verdicts, what they rest on and the theory, in 24 lines.
 
         Parameters
         ----------
         width : int
             Columns of a line; at most 80 are used.
+        explain : bool
+            True to say below what each row of the table is.
         """
-        return render_screen(self, width)
+        return render_screen(self, width, explain=explain)
 
     @door()
     def details(self, width: int = 100) -> str:

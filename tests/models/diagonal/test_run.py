@@ -55,7 +55,7 @@ def test_batches_and_large_steps_are_at_the_limit_of_another_start() -> None:
     own = {"batch_size": 3, "learning_rate": 0.12, "steps": 1500, "init_scale": 0.3}
     report = ib.run("diagonal", data=dataset(X, Y), **own)
     found = report.comparison
-    assert report.verdict.word == "NOT THERE YET" and "amount to" in report.verdict.sentence
+    assert report.verdict.word == "NOT THERE YET" and "effective start" in report.verdict.sentence
     assert found.start_error < 1e-6 < 0.01 < found.limit_error
     assert found.effective_scale < 0.99 * 0.3 and found.potential_ratio < 0.9999
     limit = ib.limits.solve_diagonal(X, Y, *found.effective_start)

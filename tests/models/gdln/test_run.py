@@ -9,6 +9,7 @@ from safetensors.numpy import load_file
 import implicit_bias as ib
 from implicit_bias.datasets import make_nlgp, make_single_pulse
 from implicit_bias.limits import GatedOLS
+from implicit_bias.runs.reports import screen_table
 from tests.commands import cut, results, run
 
 QUICK = ("--model", "gdln", "--n-train", "600", "--steps", "60", "--hidden-units", "3")
@@ -34,6 +35,14 @@ def test_a_gated_network_follows_its_predicted_path_through_every_phase(
     initial = [p for p in record["comparison"]["predictions"] if p["gates"] == "initial"]
     assert [p["time"] for p in initial] == [last[1], None]
     assert record["limit"]["loss"] == pytest.approx(initial[1]["loss"], rel=1e-9)
+
+
+def test_the_sentence_on_relu_units_says_the_distance_of_the_table() -> None:
+    report = ib.run("gdln", n_train=600, steps=60, hidden_units=3)
+    (sentence,) = (one.sentence for one in report.verdicts if one.word == "NO THEOREM")
+    _, rows = screen_table(report)
+    (cells,) = (row for row in rows if row[0].startswith("off the limit"))
+    assert f"its weights are {cells[-1]} off the limit of its first gates" in sentence
 
 
 @pytest.mark.parametrize(("data", "make"), [("ring", make_nlgp), ("pulse", make_single_pulse)])

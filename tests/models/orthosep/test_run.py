@@ -105,7 +105,7 @@ def test_nothing_is_proved_of_the_residual_network_and_no_theorem_lends_it_numbe
     assert "constants u" not in result.stdout
     assert "nan" not in result.stdout and "dead units of the network" not in result.stdout
     lines = {line.split("  ")[0]: line for line in result.stdout.splitlines()}
-    assert lines["margin ratio (1)"].split()[-1] == "-"
+    assert lines["margin ratio (ideal 1)"].split()[-1] == "-"
     assert {"W_1", "W_2", "W_3"} <= set(lines)
     record = results(*SMALL)
     for key in ("margin_ratio", "zeta_cosine", "kkt_cosine"):

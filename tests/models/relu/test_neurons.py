@@ -40,7 +40,7 @@ def test_on_orthogonally_separable_points_limit_and_local_limit_are_the_two_neur
     record = plane.results["neurons"]["SVM-LC"]
     assert record["n_neurons"] <= 6 and record["own_gates"] == 1
     shown = {label: cells for label, *cells in found.views.tables[0].rows}
-    assert shown["gates that they set as learned (100%)"] == ["100.00%"] * 2
+    assert shown["gates that they set as learned (ideal 100%)"] == ["100.00%"] * 2
 
 
 def test_a_copy_with_frozen_gates_is_near_the_units_of_its_limit(plane) -> None:

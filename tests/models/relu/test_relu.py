@@ -338,7 +338,7 @@ def test_machines_that_cannot_separate_say_so_in_every_form_of_the_result() -> N
     assert table[""] == ("SVM-RC", "SVM-LC", "SVM-HL", "gates-only")
     assert table["status"] == ("SOLVED", "SOLVED", "NOT_SEPARABLE", "NOT_SEPARABLE")
     assert table["held-out error"] == ("0.00%", "0.00%", "-", "-")
-    assert table["agreement on held-out labels (100%)"][2:] == ("-", "-")
+    assert table["agreement on held-out labels (ideal 100%)"][2:] == ("-", "-")
     assert len({len(row) for row in found.rows()}) == 1
     assert "NOT_SEPARABLE" in str(found)
     record = json.loads(json.dumps(found.to_dict()))

@@ -8,6 +8,8 @@ from typing import TypeGuard
 # Which run the folder holds, whether it is finished, and the files that it has written.
 INDEX = "run.json"
 RESULTS, REPORT = "results.json", "report.safetensors"
+# What a person reads: the first screen, and the page.
+SCREEN, PAGE = "screen.txt", "page.html"
 # Of all that a run writes beside its results: no folders, nothing hidden.
 _BESIDE = re.compile(r"\w[^/\\:]*\.(safetensors|parquet)")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ...._support.extras import naming_extras
+from ...._support.extras import is_installed, naming_extras
 from ...._support.files import harmless, write_atomically
 from ...._support.solve import html_table
 from ....quantities.formatting import DASH
@@ -21,6 +21,7 @@ from ....quantities.table import TABLE, lines, title_of
 from ..contents import Contents, as_it_was_made
 from ..verdict import WORDS, Word
 from .formulas import mathml
+from .screen import explanations
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -95,7 +96,7 @@ def _rendered(report: Contents, command: str) -> str:
         loader=PackageLoader(__package__, "."), autoescape=True, undefined=StrictUndefined
     )
     pages.filters["unbroken"] = _unbroken
-    picture = _picture(report.figure())
+    picture = _picture(report)
     certificate, *provenance = page_tables(report)
     page = pages.get_template("page.html.j2").render(
         heading=report.heading,
@@ -108,6 +109,7 @@ def _rendered(report: Contents, command: str) -> str:
         colours={word: STYLES[GOOD_NEWS.get(word)] for word in WORDS},
         longest=LONGEST,
         tables=report.tables,
+        explanations=explanations(report),
         picture=picture,
         certificate=certificate,
         provenance=provenance,
@@ -167,7 +169,9 @@ def _notices(report: Contents) -> list[str]:
     return found
 
 
-def _picture(figure: Figure | None) -> _Picture | None:
+def _picture(report: Contents) -> _Picture | None:
+    """Return the picture of a run; None where nothing was trained, or nothing draws."""
+    figure = report.figure() if is_installed("matplotlib") else None
     if figure is None:
         return None
     content = io.BytesIO()

@@ -23,16 +23,20 @@ PROOFS = (
     "objective", "lower_bound", "gap", "certificate", "local_residual", "stationarity", "value",
     "status",
 )  # fmt: skip
-# Those that decide a verdict stand, too.
+# Those that decide a verdict stand, too, and what the networks are good for, and cost.
 DECIDE = ("margin_ratio", "limit_error", "local_ratio", "lazy_law_error")
+WORTH = ("agreement", "val_accuracy", "limit_seconds")
+STAND = PROOFS + DECIDE + WORTH
 # Lines of all verdicts together; a sentence gives up its last parts first.
 OF_VERDICTS = 9
 OF_DATA, OF_THEORY = 3, 3
 # From the first column of a verdict to its sentence.
 INDENT = 16
 CUT = " ..."
-FOOT = "--details: all measures   --plot FILE   --save DIR   --program: what was solved"
+FOOT = "More: --explain  --details  --program  --plot FILE  --report FILE  --save DIR"
 GROUPS: Mapping[bool | None, str] = {False: "Does not hold", None: "Open", True: "Holds"}
+# Where a network is at its limit although not all that the theorem assumes holds of it.
+ALL_THE_SAME = "At its limit though these do not hold"
 # How assumptions of each group are told, from most to least, until all are: `--details` has them.
 WAYS = (
     ("how", "how", "how"), ("how", "how", "name"), ("how", "name", "name"),
@@ -40,7 +44,7 @@ WAYS = (
 )  # fmt: skip
 
 
-def render_screen(report: Contents, width: int = WIDTH) -> str:
+def render_screen(report: Contents, width: int = WIDTH, *, explain: bool = False) -> str:
     """Render the first screen of a report.
 
     Parameters
@@ -48,11 +52,13 @@ def render_screen(report: Contents, width: int = WIDTH) -> str:
     report : Contents
     width : int
         Columns of the terminal; at most 80 of them are used.
+    explain : bool
+        True to say below what each row of the table is.
 
     Returns
     -------
     str
-        At most 24 lines, where they have 80 columns.
+        At most 24 lines, where they have 80 columns, and the explanations.
     """
     width = min(width, WIDTH)
     heading = report.heading
@@ -70,35 +76,54 @@ def render_screen(report: Contents, width: int = WIDTH) -> str:
     # What the table leaves over is for the assumptions.
     room = LINES - used - len(blocks[2]) + OF_THEORY
     blocks[3] = [*_theory(report, width, room), *_wrapped(heading.more or FOOT, width, 2)]
+    if explain:
+        texts = (f"{label}: {sentence}" for label, sentence in explanations(report))
+        blocks.append([line for text in texts for line in _wrapped(text, width)])
     return harmless("\n\n".join("\n".join(block) for block in blocks if block))
 
 
 def screen_table(
-    report: Contents, *, short: bool = False
+    report: Contents, *, short: bool = False, most: int = ROWS
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the heads and the rows of the first screen's table.
 
-    Columns are the prediction, then networks, the nearest to the limit first; rows are those in
-    which columns differ, or that prove something.
+    Columns are the prediction, then networks, the nearest to the limit first; rows are those that
+    prove or decide something, held-out labels and seconds, and others in which columns differ.
 
     Parameters
     ----------
     report : Contents
     short : bool
         True for short labels of rows, where columns need the room.
+    most : int
+        Rows at most; others are left out first.
     """
     sides = _in_order(report)
-    names = in_order([list(side.values) for side in sorted(sides, key=_length)])
+    names = _shown(sides, most)
     rows = [_row(TABLE[name], sides, short=short) for name in names]
-    kept = [
-        row for name, row in zip(names, rows, strict=True)
-        if name in PROOFS + DECIDE or len(sides) == 1 or len(set(row[1:])) > 1
-    ]  # fmt: skip
-    # That a limit is solved is what its gap says.
-    kept = [row for row in kept if set(row[1:]) not in ({DASH}, {DASH, "SOLVED"}, {"SOLVED"})]
     # A first row is no part of one above it.
-    kept[:1] = [(row[0].lstrip(), *row[1:]) for row in kept[:1]]
-    return ("", *(side.name for side in sides)), kept
+    rows[:1] = [(row[0].lstrip(), *row[1:]) for row in rows[:1]]
+    return ("", *(side.name for side in sides)), rows
+
+
+def explanations(report: Contents) -> list[tuple[str, str]]:
+    """Return what each row of the first screen's table is: its label, and a sentence."""
+    quantities = [TABLE[name] for name in _shown(_in_order(report), ROWS)]
+    return [(one.label.strip(), one.sentence) for one in quantities]
+
+
+def _shown(sides: Sequence[Side], most: int) -> list[str]:
+    """Return the names of the rows in their order, at most so many."""
+    known = in_order([list(side.values) for side in sorted(sides, key=_length)])
+    names = []
+    for name in known:
+        cells = {_cell(TABLE[name], side) for side in sides}
+        # That a limit is solved is what its gap says.
+        told = not cells <= {DASH, "SOLVED"}
+        if told and (name in STAND or len(sides) == 1 or len(cells) > 1):
+            names.append(name)
+    first = sorted(names, key=lambda name: name not in STAND)[:most]
+    return [name for name in names if name in first]
 
 
 def _in_order(report: Contents) -> list[Side]:
@@ -133,12 +158,12 @@ def _cell(quantity: Quantity, side: Side) -> str:
 
 def _table_lines(report: Contents, width: int, room: int) -> list[str]:
     """Return the lines of the table, as many rows and columns as there is room for."""
-    heads, rows = screen_table(report)
+    most = max(min(ROWS, room - 1), 1)
+    heads, rows = screen_table(report, most=most)
     if not rows:
         return []
     if _width(heads, rows, len(heads)) > width:
-        heads, rows = screen_table(report, short=True)
-    rows = rows[: max(min(ROWS, room - 1), 1)]
+        heads, rows = screen_table(report, short=True, most=most)
     count = len(heads)
     while count > 2 and _width(heads, rows, count) > width:
         count -= 1
@@ -180,17 +205,16 @@ def _theory(report: Contents, width: int, most: int) -> list[str]:
     """Return the theorem's source, and which of its assumptions hold, in so many lines."""
     source = f"Theory: {report.heading.source}." if report.heading.source else ""
     for ways in WAYS:
-        groups = (
-            _group(report.assumptions, holds, way) for holds, way in zip(GROUPS, ways, strict=True)
-        )
+        groups = (_group(report, holds, way) for holds, way in zip(GROUPS, ways, strict=True))
         lines = _wrapped(" ".join(filter(None, (source, *groups))), width, most)
         if not lines or not lines[-1].endswith(CUT):
             break
     return lines
 
 
-def _group(assumptions: Sequence[Assumption], holds: bool | None, way: str) -> str:
+def _group(report: Contents, holds: bool | None, way: str) -> str:
     """Return which assumptions hold, do not, or are open: how known, by name, or how many."""
+    assumptions = report.assumptions
     known = [one for one in assumptions if one.holds is holds and one.name]
     # Where it is not so of every network, how it is known says of which.
     elsewhere = {one.name for one in assumptions if one.holds is not holds}
@@ -200,10 +224,20 @@ def _group(assumptions: Sequence[Assumption], holds: bool | None, way: str) -> s
     )
     if not names:
         return ""
-    listed = str(len(names)) if way == "number" else ", ".join(names)
-    return f"{GROUPS[holds]}: {listed}."
+    if way == "number":
+        return f"{GROUPS[holds]}: {len(names)} others."
+    head = ALL_THE_SAME if holds is False and _at_limit(report, known) else GROUPS[holds]
+    return f"{head}: {', '.join(names)}."
 
 
-def _wrapped(text: str, width: int, most: int) -> list[str]:
+def _at_limit(report: Contents, failing: Sequence[Assumption]) -> bool:
+    """Return True if a network is at its limit of which one of these assumptions does not hold."""
+    there = {one.trainer for one in report.verdicts if one.word == "AT ITS LIMIT"}
+    others = {one.trainer for one in report.verdicts} - there
+    # That of one trainer alone says so first, see `side_by_side`.
+    return bool(there) and any(one.how.split(", ")[0] not in others for one in failing)
+
+
+def _wrapped(text: str, width: int, most: int | None = None) -> list[str]:
     """Return a paragraph of at most so many lines, three dots where it goes on."""
     return textwrap.wrap(text, width, max_lines=most, placeholder=CUT, break_on_hyphens=False)
