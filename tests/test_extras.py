@@ -133,7 +133,7 @@ def test_whatever_is_asked_for_names_the_command_that_brings_it() -> None:
     assert done.stdout.splitlines() == [
         torch,
         torch,
-        "this needs filelock, pandas and pyarrow, which are not installed: "
+        "this needs filelock, jinja2, pandas and pyarrow, which are not installed: "
         "pip install 'implicit-bias[cli,sweep]'",
         *[cvxpy] * 5,
         torch,
