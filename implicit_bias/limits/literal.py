@@ -61,7 +61,7 @@ def constant(value: Array, name: str) -> cvxpy.Constant:
 
 
 def labelled(constraint: cvxpy.Constraint, name: str) -> cvxpy.Constraint:
-    """Label a constraint, for a cvxpy that prints labels (from 1.7 on)."""
+    """Label a constraint, for a cvxpy that prints labels (from 1.8 on)."""
     return constraint.set_label(name) if hasattr(constraint, "set_label") else constraint
 
 

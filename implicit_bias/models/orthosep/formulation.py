@@ -346,11 +346,13 @@ def _labels(program: MaxMarginProgram) -> list[int]:
 
 def _part(label: int, program: MaxMarginProgram, solution: Solution) -> OneSidedSolution:
     support = to_numpy(support_vectors(program, solution.primal, solution.dual))
+    vectors = to_numpy(program.design.X)[support]
     return OneSidedSolution(
         label=label,
         n_samples=program.n_samples,
         n_support=int(support.sum()),
-        support_rank=int(np.linalg.matrix_rank(to_numpy(program.design.X)[support])),
+        # Of no vectors NumPy 2.0 has no rank.
+        support_rank=int(np.linalg.matrix_rank(vectors)) if len(vectors) else 0,
         status=solution.status,
         certificate=solution.certificate,
         iterations=solution.iterations,
