@@ -105,7 +105,7 @@ def _evidence(
 def _reason(found: DiagonalComparison, margins: bool, stopped: str) -> str:
     """Return what keeps a network from the limit of its start."""
     if found.start_error <= WITHIN and not margins:
-        return "it is at the limit of the start that its steps amount to: smaller `--learning-rate`"
+        return "it is at the limit of its effective start: give a smaller `--learning-rate`"
     if stopped:
         return stopped
     if margins:
