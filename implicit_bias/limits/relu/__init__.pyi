@@ -7,6 +7,8 @@ from .directions import best_directions as best_directions
 from .directions import sides as sides
 from .formulation import ReLUMargin as ReLUMargin
 from .kinks import split_units as split_units
+from .least_bias import LeastBias as LeastBias
+from .least_bias import solve_least_bias as solve_least_bias
 from .limit import ReLUCertificate as ReLUCertificate
 from .limit import ReLULocalLimit as ReLULocalLimit
 from .limit import network_units as network_units

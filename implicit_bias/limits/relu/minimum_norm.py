@@ -111,7 +111,7 @@ def solve_relu_minnorm(
     # Half of the tolerance for the local gap, as the bound of all widths comes on top.
     programs = Programs(problem, tol / 2, max_programs, max_seconds, max_patterns, begun)
     start_value = math.inf
-    clash = _no_network(problem)
+    clash = no_network(problem)
     if clash:
         found = replace(failed(problem, (), clash), status=Status.NOT_SEPARABLE)
     elif start is not None:
@@ -146,7 +146,7 @@ def _from_random(programs: Programs, random_state: int) -> Found:
     return found
 
 
-def _no_network(problem: ReLUProblem) -> str:
+def no_network(problem: ReLUProblem) -> str:
     """Samples that no network tells apart, in words; empty without such."""
     zero = np.flatnonzero(problem.sizes == 0)
     if len(zero):
