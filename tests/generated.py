@@ -98,7 +98,8 @@ def signed(path: str, thing: object) -> str:
 
 
 def arguments(function: Callable[..., object]) -> Iterator[str]:
-    for one in inspect.signature(function).parameters.values():
+    # As it is written: `run` and `sweep` show editors each option in place of ``**options``.
+    for one in inspect.signature(inspect.unwrap(function)).parameters.values():
         stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
         yield f"{stars}{one.name}" + ("=" if one.default is not one.empty else "")
 

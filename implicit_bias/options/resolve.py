@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from inspect import Parameter, Signature, signature
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -31,11 +32,11 @@ class _Expanded(Signature):
     @property
     def parameters(self) -> MappingProxyType[str, Parameter]:
         """The parameters of the function, and options by their names in place of ``**options``."""
-        from .choices import RunOptions
-
+        # By its path: it is made of the table of models, which is made with this module.
+        choices = resolve_name(f"{__package__}.choices:RunOptions")
         own = dict(super().parameters)
         del own["options"]
-        for name, hint in RunOptions.__annotations__.items():
+        for name, hint in choices.__annotations__.items():
             hint = getattr(hint, "__forward_arg__", hint)
             own[name] = Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=hint)
         return MappingProxyType(own)
