@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pkgutil import resolve_name
-
 import numpy as np
 import pytest
 import torch
@@ -17,6 +15,7 @@ from implicit_bias.networks.recognition import (
     exact_rates,
     find_rates,
     homogenise,
+    take_subject,
     vanishing_tensors,
 )
 from tests.own_modules import linear, perceptron
@@ -28,10 +27,7 @@ IMAGES, TOKENS = RNG.normal(size=(20, 1, 8, 8)), RNG.normal(size=(20, 4, 5))
 
 
 def subject_of(network: nn.Module, inputs=X, targets=Y) -> Subject:
-    """A module as it stands: in training mode, with any number of outputs."""
-    adapted = resolve_name("implicit_bias.networks.adapted:with_gates")(network.double())
-    data = resolve_name("implicit_bias.networks.placed_data:GatedData")
-    return Subject(adapted, data(torch.tensor(inputs), torch.tensor(targets), None))
+    return take_subject(network, inputs, targets)
 
 
 def normalised(norm: type[nn.Module]) -> nn.Sequential:

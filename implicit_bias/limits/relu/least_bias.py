@@ -112,9 +112,11 @@ def _solved(problem: ReLUProblem, gates: Flags, signs: Floats) -> LeastBias:
     left[:n, :-2], left[:n, -2], left[:n, -1] = -margins, -y, y
     left[n:, :-2] = -cones.reshape(n * len(signs), -1)
     cost = np.append(np.zeros(d * len(signs)), [1.0, 1.0])
-    bounds = [*[(None, None)] * (d * len(signs)), (0.0, None), (0.0, None)]
+    bounds: list[tuple[float | None, float | None]] = [(None, None)] * (d * len(signs))
     right = np.append(-np.ones(n), np.zeros(n * len(signs)))
-    found = linear_program(cost, left, right, bounds=bounds, method="highs")
+    found = linear_program(
+        cost, left, right, bounds=[*bounds, (0.0, None), (0.0, None)], method="highs"
+    )
     needed = no_network(problem)
     if found.x is None:
         nothing = np.full((len(signs), d), math.nan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -22,6 +22,8 @@ _EXACT, _RANK, _NOTHING = 1e-10, 1e-9, 1e-11
 _DENOMINATORS, _NEAR = 64, 1e-8
 # Powers of two by which each tensor of random weights is scaled at most.
 _SPREAD = 3
+# Different weights c of the scores; networks so small that many weights are tried at once.
+_WEIGHTINGS, _SMALL = 4, 10_000
 # A power of two so large that the eps of a norm is gone, and the least relative slope of scores
 # that depend on a tensor there.
 _FAR, _FELT = 20, 1e-6
@@ -180,24 +182,60 @@ def with_zeros(subject: Subject, names: Collection[str]) -> Subject:
     return replace(subject, network=subject.at(zeros)).frozen(tuple(names))
 
 
-def euler_terms(subject: Subject, weights: Weights, c: torch.Tensor) -> NDArray[np.float64]:
-    """Return ``<theta_i, d_i c.F>`` of every tensor, and ``c.F`` last: (p + 1,)."""
-    total, gradient = subject.gradient(weights, c)
-    return np.array([*(float((weights[name] * gradient[name]).sum()) for name in weights), total])
+def euler_terms(
+    subject: Subject, seeds: Sequence[int], powers: NDArray[np.int64], c: torch.Tensor
+) -> NDArray[np.float64]:
+    """Return ``<theta_i, d_i c.F>`` of every tensor, and ``c.F`` last, at random weights.
+
+    Parameters
+    ----------
+    subject : Subject
+    seeds : sequence of k int
+    powers : (k, p) array
+        Powers of two of the tensors.
+    c : tensor
+        Like the scores.
+
+    Returns
+    -------
+    (k, p + 1) array
+    """
+    drawn = [
+        random_weights(subject.weights, seed, own) for seed, own in zip(seeds, powers, strict=True)
+    ]
+    if subject.n_weights <= _SMALL and len(drawn) > 1:
+        stacked = {name: torch.stack([w[name] for w in drawn]) for name in subject.weights}
+        try:
+            totals, gradients = subject.gradient_at_each(stacked, c)
+        except RuntimeError:  # a module that takes one set of weights at a time
+            pass
+        else:
+            parts = [(stacked[name] * gradients[name]).flatten(1).sum(1) for name in stacked]
+            return torch.stack([*parts, totals], dim=1).numpy()
+    return np.array([_terms(subject, w, c) for w in drawn])
+
+
+def _terms(subject: Subject, w: Weights, c: torch.Tensor) -> list[float]:
+    total, gradient = subject.gradient(w, c)
+    return [*(float((w[name] * gradient[name]).sum()) for name in w), total]
 
 
 def _euler_rows(subject: Subject, power: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     few = subject.few(TRIED)
+    p = len(few.weights)
+    seeds = range(4 * p + 8)
+    powers = power + np.random.default_rng(0).integers(-_SPREAD, _SPREAD + 1, (len(seeds), p))
     shape = few.scores({}).shape
-    rng = np.random.default_rng(0)
-    rows = []
-    for seed in range(4 * len(few.weights) + 8):
-        powers = power + rng.integers(-_SPREAD, _SPREAD + 1, size=len(few.weights))
-        w = random_weights(few.weights, seed, powers)
-        row = euler_terms(few, w, normal(shape, seed))
-        rows.append(row / (np.abs(row).sum() or 1.0))
-    stacked = np.array(rows)
-    return stacked[:, :-1], stacked[:, -1]
+    # With a few weights of the scores each, as what is random must be in both.
+    terms = np.concatenate(
+        [
+            euler_terms(few, seeds[k::_WEIGHTINGS], powers[k::_WEIGHTINGS], normal(shape, k))
+            for k in range(_WEIGHTINGS)
+        ]
+    )
+    sizes = np.abs(terms).sum(axis=1, keepdims=True)
+    rows = terms / np.where(sizes > 0, sizes, 1.0)
+    return rows[:, :-1], rows[:, -1]
 
 
 def _leximin(

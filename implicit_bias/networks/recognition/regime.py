@@ -10,7 +10,7 @@ from enum import Enum
 import torch
 
 from ..._support.words import LossName
-from ..losses.margins import least_margins, loss_margins
+from ..losses.margins import loss_margins
 from ..losses.objectives import get_loss
 from .homogenised import Homogenised, homogenise
 from .rates import ExactRates, are_scale_free, exact_rates, with_zeros
@@ -167,7 +167,7 @@ def log_inverse_loss(subject: Subject, loss: LossName = "logistic") -> float:
 
 
 def _least(subject: Subject) -> float:
-    return float(least_margins(subject.scores({}), subject.data.y).min())
+    return float(subject.margins({}).min())
 
 
 def _without_needless(

@@ -10,7 +10,6 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from ..losses.margins import least_margins
 from .homogenised import Homogenised
 from .regime import Rates, RegimeName
 from .subject import Subject, Weights
@@ -92,7 +91,7 @@ def vanishing_tensors(
     at_top = rates.regime.name is RegimeName.TOP
     weights = subject.weights
     rho = _norm(weights)
-    margins = _margins(subject, {})
+    margins = subject.margins({})
     growths: Mapping[str, float] = MappingProxyType({})
     if at_top and multipliers is not None:
         growths = _growths(subject, found, multipliers)
@@ -101,7 +100,7 @@ def vanishing_tensors(
     several = []
     for name, order in sorted(found.orders.items(), key=lambda item: item[1]):
         size = float(weights[name].norm())
-        without = _margins(subject, {name: torch.zeros_like(weights[name])})
+        without = subject.margins({name: torch.zeros_like(weights[name])})
         effect = float((margins - without).abs().max() / margins.min().clamp(min=0))
         growth, factor = growths.get(name, math.nan), math.nan
         if at_top and found.degree is not None:
@@ -121,7 +120,7 @@ def _growths(subject: Subject, found: Homogenised, multipliers: Tensor) -> dict[
     assert found.subject is not None and found.degree is not None
     degree = found.degree
     kept = found.subject.weights
-    rho, least = _norm(kept), float(_margins(found.subject, {}).min())
+    rho, least = _norm(kept), float(found.subject.margins({}).min())
     lam = multipliers / multipliers.sum()
     targets = subject.data.y
     # The weighted sum of margins is one of scores.
@@ -153,10 +152,6 @@ def _clock(order: int, rho: float, later: float) -> float:
     if order == 2:
         return math.log(later / rho)
     return (rho ** (2 - order) - later ** (2 - order)) / (order - 2)
-
-
-def _margins(subject: Subject, weights: Weights) -> Tensor:
-    return least_margins(subject.scores(weights), subject.data.y)
 
 
 def _norm(weights: Weights) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,7 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 from torch.autograd.functional import jvp
-from torch.func import functional_call, grad, jacrev, vmap
+from torch.func import functional_call, grad, grad_and_value, jacrev, vmap
 
 from ..adapted import GateFree, detached_copy, plain
 from ..placed_data import GatedData
@@ -178,6 +179,28 @@ class Subject:
                 weighted, list(leaves.values()), allow_unused=True, materialize_grads=True
             )
         return total, dict(zip(leaves, parts, strict=True))
+
+    def gradient_at_each(
+        self, stacked: Weights, cotangent: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return the same as `gradient` at k weights (k, ...): (k,) and gradients (k, ...).
+
+        Raises
+        ------
+        RuntimeError
+            If the module cannot be called on several weights at once.
+        """
+
+        def weighted(weights: dict[str, Tensor]) -> Tensor:
+            """Return the sum at one of them."""
+            total: Tensor = (cotangent * self.called(weights, self.data.X, self.data.gates)).sum()
+            return total
+
+        with warnings.catch_warnings():
+            # Of operations that torch does for one weight at a time.
+            warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
+            parts, totals = vmap(grad_and_value(weighted))(dict(stacked))
+        return totals.detach(), {name: part.detach() for name, part in parts.items()}
 
     def gradient_error(self) -> float:
         """Return the misfit of `slopes` and difference quotients, of the median score.
