@@ -40,7 +40,7 @@ from tests.commands import (
 N_TRAIN, N_VAL = 60, 50
 SMALL = (
     f"--model gln --n-train {N_TRAIN} --n-val {N_VAL} --trainer constant --steps 30 "
-    "--learning-rate 0.5"
+    "--learning-rate 0.5 --checkpoints 6"
 ).split()
 # One linear predictor for 700 digits of ten kinds: not separable.
 INSEPARABLE = [*SMALL, *["--hidden-units", "1", "--contexts", "1", "--n-train", "700"]]

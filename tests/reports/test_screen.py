@@ -28,12 +28,13 @@ from tests.commands import run
 MARGIN_TRAINERS = tuple(
     name for name in TRAINERS if "logistic" in losses_of(name) and name != "smoothed"
 )
-SMALL: dict[str, Any] = {"n_train": 40, "n_val": 60, "steps": 60, "hidden_units": 3}
+FEW: dict[str, Any] = {"n_train": 40, "checkpoints": 8}
+SMALL = FEW | {"n_val": 60, "steps": 60, "hidden_units": 3}
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
-    "every trainer": ("linear", {"n_train": 40, "steps": 60, "trainer": MARGIN_TRAINERS}),
+    "every trainer": ("linear", FEW | {"steps": 60, "trainer": MARGIN_TRAINERS}),
     "all classes": ("gln", SMALL | {"n_train": 100, "classes": "all", "trainer": "annealed"}),
     "prediction": ("gln", SMALL | {"steps": 0}),
-    "deep dlgn": ("dlgn", {"depth": 3, "n_train": 40, "steps": 200, "gate_steps": 50}),
+    "deep dlgn": ("dlgn", FEW | {"depth": 3, "steps": 200, "gate_steps": 50}),
     "deep relu": ("relu", SMALL | {"depth": 3, "steps": 200, "freeze_at": 100}),
     "lazy": ("dgn", {"regime": "lazy", "n_train": 20, "steps": 50, "hidden_units": 3}),
     "directions": ("heads", SMALL | {"share": 1.0, "hidden_units": 16, "trunk_steps": 30}),

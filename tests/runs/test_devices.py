@@ -38,6 +38,8 @@ def trainers_of(model: str) -> tuple[str | None, ...]:
     return tuple(kinds["trainer"].choices) if "trainer" in kinds else (None,)
 
 
+# Where only the steps of a search matter.
+FEW = small_runs({"checkpoints": 2, "starts": 1, "beside": "machines"}, {})
 EVERY = [(model, trainer) for model in sorted(MODELS) for trainer in trainers_of(model)]
 SEARCHING = ("momentum", "normalised")
 
@@ -73,7 +75,7 @@ def assert_same(one: ib.Report, other: ib.Report, *, exact: bool) -> None:
 @pytest.mark.parametrize(("model", "trainer"), [one for one in EVERY if one[1] in SEARCHING])
 def test_steps_that_go_ahead_are_those_that_wait(model, trainer, monkeypatch) -> None:
     """What runs on another device, here: to the bit."""
-    expected = found(model, trainer)
+    expected = found(model, trainer, **FEW[model])
     made: list[bool] = []
     usual = LineSearchDescent.__init__
 
@@ -82,7 +84,7 @@ def test_steps_that_go_ahead_are_those_that_wait(model, trainer, monkeypatch) ->
         usual(self, *arguments, ahead=True)
 
     monkeypatch.setattr(LineSearchDescent, "__init__", functools.wraps(usual)(ahead))
-    report = found(model, trainer)
+    report = found(model, trainer, **FEW[model])
     assert (report is None) == (expected is None)
     if report is not None and expected is not None:
         assert made

@@ -23,6 +23,7 @@ LABELS = (X @ B0.T).argmax(axis=1)
 X_VAL = RNG.normal(size=(40, D))
 LABELS_VAL = (X_VAL @ B0.T).argmax(axis=1)
 DATA: dict[str, Any] = {"X": X, "y": LABELS, "X_val": X_VAL, "y_val": LABELS_VAL}
+DATA |= {"checkpoints": 6}
 CHOICES: dict[str, dict[str, Any]] = {
     "linear": {"trainer": "dual", "steps": (400,)},
     "deep-linear": {"trainer": "annealed", "hidden_units": 4, "steps": (300,), "tol": 1e-6},

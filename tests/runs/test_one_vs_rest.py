@@ -21,7 +21,7 @@ from implicit_bias.options import ClassOptions
 from tests.commands import DONE, classes_of, interrupting, results, run, without_times, write_idx
 
 EVERY_CLASS = [name for name, model in MODELS.items() if issubclass(model.options, ClassOptions)]
-ALL = ("--classes", "all")
+ALL = ("--classes", "all", "--checkpoints", "5")
 SMALL = ("--model", "gln", *ALL, "--trainer", "constant", "--n-train", "120",
          "--hidden-units", "3", "--steps", "40", "--learning-rate", "0.1")  # fmt: skip
 # One linear predictor for 1000 digits: one of the ten problems is not separable.
@@ -51,7 +51,7 @@ def test_every_class_has_the_optimum_and_labels_of_its_own_quadratic_program(tmp
 
 @pytest.mark.parametrize("model", EVERY_CLASS)
 def test_every_family_compares_all_classes(model, tmp_path) -> None:
-    result = run("--model", model, *ALL, "--n-train", "100", "--steps", "30",
+    result = run("--model", model, *ALL, "--n-train", "60", "--steps", "30",
                  "--plot", tmp_path / "x.png", "--json", "--details")  # fmt: skip
     assert result.exit_code in DONE, result.stderr
     record = json.loads(result.stdout)

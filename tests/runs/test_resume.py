@@ -13,23 +13,24 @@ import pytest
 
 from tests.commands import clocks, cut, results, run, saved_arrays, without_times
 
-ORTHOSEP = ("--model", "orthosep", "--n-train", "40", "--hidden-units", "8")
+FEW = ("--checkpoints", "6")
+ORTHOSEP = (*FEW, "--model", "orthosep", "--n-train", "40", "--hidden-units", "8")
 RESIDUAL = (*ORTHOSEP, "--network", "residual", "--steps", "100", "--batch-size", "10")
 GDLN = (
-    "--model", "gdln", "--n-train", "200", "--hidden-units", "3", "--steps", "40,20",
+    *FEW, "--model", "gdln", "--n-train", "200", "--hidden-units", "3", "--steps", "40,20",
     "--learning-rate", "2,1", "--batch-size", "100",
 )  # fmt: skip
 RELU = (
-    "--model", "relu", "--n-train", "60", "--n-val", "50", "--hidden-units", "8", "--trainer",
+    *FEW, "--model", "relu", "--n-train", "30", "--n-val", "50", "--hidden-units", "8", "--trainer",
     "constant", "--steps", "60,40", "--learning-rate", "0.05,0.01", "--batch-size", "16",
 )  # fmt: skip
 DGN = (
-    "--model", "dgn", "--n-train", "30", "--n-val", "20", "--hidden-units", "7", "--steps", "40",
-    "--trainer", "normalised",
+    *FEW, "--model", "dgn", "--n-train", "20", "--n-val", "20", "--hidden-units", "7", "--steps",
+    "40", "--trainer", "normalised",
 )  # fmt: skip
 CLASSES = (
-    "--model", "frelu", "--classes", "all", "--n-train", "60", "--n-val", "100", "--hidden-units",
-    "5", "--steps", "40",
+    *FEW, "--model", "frelu", "--classes", "all", "--n-train", "60", "--n-val", "100",
+    "--hidden-units", "5", "--steps", "40",
 )  # fmt: skip
 
 

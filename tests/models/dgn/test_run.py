@@ -13,7 +13,9 @@ from implicit_bias.runs import Seeds
 from tests.commands import dataset_of, results, without_times
 
 SMALL: dict[str, Any] = {"n_train": 30, "n_val": 40, "hidden_units": 6, "steps": 150}
-RICH = ("--model", "dgn", "--n-train", 30, "--n-val", 40, "--hidden-units", 6, "--steps", 150)
+SMALL |= {"checkpoints": 8}
+RICH = ("--model", "dgn", "--n-train", 30, "--n-val", 40, "--hidden-units", 6, "--steps", 150,
+        "--checkpoints", 8)  # fmt: skip
 COLUMNS = ("score_cosine", "agreement", "error_limit", "local_agreement", "local_error")
 
 
@@ -135,12 +137,12 @@ class Sides:
 DATA_RNG = np.random.default_rng(3)
 OWN_X = DATA_RNG.normal(size=(60, 12))
 OWN_Y = np.sign(OWN_X @ np.ones(12))
-OWN: dict[str, Any] = {"X": OWN_X[:40], "y": OWN_Y[:40], "steps": 50, "starts": 1}
+OWN: dict[str, Any] = {"X": OWN_X[:40], "y": OWN_Y[:40], "steps": 50, "starts": 1, "checkpoints": 4}
 OWN |= {"X_val": OWN_X[40:], "y_val": OWN_Y[40:]}
 
 
 def test_the_model_s_own_gates_given_as_the_user_s_find_the_same() -> None:
-    sizes = {"starts": 1, "seed": 1, "n_train": 30, "n_val": 40, "steps": 50}
+    sizes = {"starts": 1, "seed": 1, "n_train": 30, "n_val": 40, "steps": 50, "checkpoints": 4}
     gating = ib.gates.layered.LinearGates(65, widths=(6, 6), random_state=Seeds.from_seed(1).gating)
     named = ib.run("dgn", gating="dlgn", hidden_units=6, **sizes)
     again = ib.run("dgn", gating=gating, **sizes)

@@ -13,8 +13,9 @@ from implicit_bias.models import MODELS
 from implicit_bias.models.orthosep import halving_phases, layer_rows, plot_layers
 from tests.commands import results, run
 
-TWO_LAYER = ("--model", "orthosep", "--n-train", "40", "--hidden-units", "8")
-RESIDUAL = ("--model", "orthosep", "--network", "residual")
+FEW = ("--model", "orthosep", "--checkpoints", "4")
+TWO_LAYER = (*FEW, "--n-train", "40", "--hidden-units", "8")
+RESIDUAL = (*FEW, "--network", "residual")
 SMALL = (*RESIDUAL, "--n-train", "60", "--hidden-units", "12", "--steps", "200")
 
 
@@ -165,7 +166,7 @@ def test_leaky_neurons_turn_to_the_two_vectors_of_their_program() -> None:
 def test_a_kind_of_leaky_neurons_that_has_vanished_is_told() -> None:
     # One neuron has one sign.
     record = results(
-        *TWO_LAYER[:4], "--hidden-units", 1, "--slope", 0.5, "--steps", 200, code=(0, 3)
+        *TWO_LAYER[:-2], "--hidden-units", 1, "--slope", 0.5, "--steps", 200, code=(0, 3)
     )
     held = {one["name"]: one["holds"] for one in record["assumptions"]}
     assert held["both kinds stay"] is False
