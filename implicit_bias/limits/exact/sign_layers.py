@@ -143,8 +143,8 @@ def sign_layer_bounds(
     assert isinstance(image, RelativeMargins)
     if image.n_classes > MOST_CLASSES:
         raise ValueError(
-            f"`n_classes`: `labels` have {image.n_classes}, and the bound looks at the signs of "
-            f"{MOST_CLASSES} at most: take fewer"
+            f"`labels` have {image.n_classes} classes, or `n_classes` says so, and the bound "
+            f"looks at the signs of {MOST_CLASSES} at most: take fewer"
         )
     require_sizes("layers", {"width": width}, (*image.shape, width))
     game = _Game(image)
