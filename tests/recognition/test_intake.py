@@ -183,6 +183,14 @@ def test_token_ids_stay_whole_and_a_shared_table_counts_once() -> None:
     torch.testing.assert_close(own.scores({}), OwnTable().table.detach()[TOKENS].sum(1))
 
 
+def test_what_was_chosen_is_said_on_the_report() -> None:
+    report = str(ib.diagnose(Several("mapping"), X, np.where(Y > 0, "yes", "no")))
+    said = " ".join(report.split())
+    assert "part 'logits' of the outputs" in said
+    assert "negative scores for 'no', positive ones for 'yes'" in said
+    assert "depends on the other samples" in " ".join(str(ib.diagnose(normalised(), X, Y)).split())
+
+
 # Labels
 
 

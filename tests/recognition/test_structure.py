@@ -9,7 +9,14 @@ from torch import nn
 
 from implicit_bias import DGN, FReLU, HyperplaneContexts, ShallowGLN
 from implicit_bias.networks import DLGN
-from implicit_bias.networks.recognition import Form, InputDependence, recognise, take_subject
+from implicit_bias.networks.recognition import (
+    Form,
+    InputDependence,
+    measure_dependence,
+    measure_homogeneity,
+    recognise,
+    take_subject,
+)
 from tests.own_modules import (
     Diagonal,
     HardGated,
@@ -77,7 +84,8 @@ def test_gates_that_the_weights_move_are_told_from_fixed_ones_parameter_by_param
 
 
 def test_smooth_gates_are_neither_fixed_nor_kinks() -> None:
-    found = recognised(perceptron(D, 5, act=nn.SiLU)).dependence
+    subject = take_subject(perceptron(D, 5, act=nn.SiLU), X, Y)
+    found = measure_dependence(subject, measure_homogeneity(subject))
     assert found.others == ("0.weight",) and found.piecewise == ()
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .homogeneity import Homogeneity
-from .subject import SAME, SAMPLES, Subject, Weights, misfit
+from .subject import SAME, Subject, Weights, misfit
 
 # Lines through weight space reach so many times the size of the weights: what saturates, or is
 # nearly linear near 0, is not a polynomial over all of them. Chebyshev coefficients on each tell a
@@ -77,16 +77,23 @@ def measure_dependence(subject: Subject, homogeneity: Homogeneity) -> Dependence
     Dependence
         From lines in random directions at random weights: measured, not proved.
     """
-    few = subject.few(SAMPLES)
+    few = subject.few_of_many()
     points = few.points()
     names = tuple(few.weights)
-    degrees = {name: _polynomial(few, points, (name,)) for name in names}
+    degree = _polynomial(few, points, names)
+    # A polynomial that is homogeneous in a parameter is of that degree in it.
+    alone = {one.name: one.degree for one in homogeneity.groups if not one.together}
+    degrees = {
+        name: int(own) if degree is not None and (own := alone.get(name)) is not None
+        else _polynomial(few, points, (name,))
+        for name in names
+    }  # fmt: skip
     moved = [name for name in names if degrees[name] is None]
     # Parameters that break homogeneity, biases above all, are tried as linear ones.
     local = {one.name: 1.0 if one.degree is None else one.degree for one in homogeneity.groups}
     piecewise = tuple(name for name in moved if _between_kinks(few, points, name, local[name]))
     return Dependence(
-        degree=None if moved else _polynomial(few, points, names),
+        degree=degree,
         in_parameter=MappingProxyType(degrees),
         piecewise=piecewise,
         others=tuple(name for name in moved if name not in piecewise),
@@ -100,7 +107,7 @@ def measure_inputs(subject: Subject) -> InputDependence:
     ----------
     subject : Subject
     """
-    few = subject.few(SAMPLES)
+    few = subject.few_of_many()
     if not few.data.X.is_floating_point():  # token ids, of which there are no multiples
         return InputDependence.OTHER
     rng = torch.Generator().manual_seed(0)

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from .subject import SAME, SAMPLES, Subject, Weights, misfit
+from .subject import SAME, Subject, Weights, misfit, normal
 
 # Factors of the weights: none is a power of another, so that a function that repeats itself in the
 # logarithm of the scale is found out, and they reach far enough to meet what saturates.
 FACTORS = (1e-3, 0.37, 0.9, 1.7, 2.0, 11.0, 1e3)
 # Largest degree, whose powers are numbers still.
 _HIGHEST = 50
-# Degrees of terms that are looked for, and sets of parameters that are tried.
-_DEGREES, _MOST_SETS = 10, 300
+# Factor that a degree is read off at, and degrees of terms that are looked for.
+_FIRST, _DEGREES = 2.0, 10
+# Random sums of scores at every point, and logarithms of factors of single parameters.
+_SUMS, _SPREADS = 3, (1.0, 5.0)
 
 
 @dataclass(frozen=True)
@@ -109,14 +112,14 @@ def measure_homogeneity(subject: Subject) -> Homogeneity:
         From identities at the given weights and at random ones: measured, not proved. What holds
         there for polynomials and piecewise polynomials holds everywhere with probability one.
     """
-    few = subject.few(SAMPLES)
+    few = subject.few_of_many()
     points = few.points()
     found = _scaled(few, points, dict.fromkeys(few.weights, 1.0))
     if found.degree is not None:
         return Homogeneity(found.degree, _groups(few, points), found.error, found.euler_error)
     mixed, without = _breakers(few, points)
     # With those at zero the other degrees are what they are.
-    rest = [{**w, **{p: torch.zeros_like(w[p]) for p in mixed}} for w in points]
+    rest = [_zeroed(w, mixed) for w in points]
     exponents = _exponents(few, points, mixed, without) if without else {}
     return Homogeneity(
         None,
@@ -171,67 +174,159 @@ def _worse(a: float, b: float) -> float:
     return math.inf if math.isnan(a) or math.isnan(b) else max(a, b)
 
 
+def _degree(
+    subject: Subject, points: Sequence[Weights], exponents: Mapping[str, float]
+) -> float | None:
+    """Return the degree of `_scaled`, or None as soon as an identity fails."""
+    degree = None
+    for factor in (_FIRST, *FACTORS):
+        for w in points:
+            scores = subject.scores(w)
+            if not bool(scores.any()):
+                continue
+            grown = subject.scores(_times(w, factor, exponents))
+            if degree is None:
+                along = float((grown * scores).sum()) / float(scores.square().sum())
+                known = _FIRST**-_HIGHEST < along < _FIRST**_HIGHEST
+                degree = _rounded(math.log(along, _FIRST)) if known else math.inf
+            if not misfit(scores, grown / factor**degree) <= SAME:
+                return None
+    return _scaled(subject, points[-1:], exponents).degree if degree is not None else None
+
+
 def _groups(
     subject: Subject, points: Sequence[Weights], leave_out: Collection[str] = ()
 ) -> tuple[GroupDegree, ...]:
-    alone = {
-        name: None if name in leave_out else _scaled(subject, points, {name: 1.0}).degree
-        for name in subject.weights
-    }
-    joint: dict[str, tuple[str, ...]] = {}
-    for pair in combinations([p for p, d in alone.items() if d is None and p not in leave_out], 2):
-        ones = dict.fromkeys(pair, 1.0)
-        degree = None if joint.keys() & set(pair) else _scaled(subject, points, ones).degree
-        if degree is not None:
-            joint |= dict.fromkeys(pair, pair)
-            alone |= dict.fromkeys(pair, degree)
+    """Return the degrees in single parameters, and in pairs where none has one alone.
+
+    Euler's identity says which there may be, for all parameters from a few gradients; scores at
+    weights that are scaled each by a factor of its own, all at once, say that they are.
+    """
+    names = [name for name in subject.weights if name not in leave_out]
+    parts, scores = _euler(subject, points, names)
+    alone = {name: _slope(parts[name], scores) for name in names}
+    alone = _confirmed(subject, points, {(name,): d for name, d in alone.items() if d is not None})
+    joint = _confirmed(
+        subject,
+        points,
+        {
+            pair: degree
+            for pair in combinations([name for name in names if (name,) not in alone], 2)
+            if (degree := _slope(parts[pair[0]] + parts[pair[1]], scores)) is not None
+        },
+    )
+    known: dict[str, tuple[float, tuple[str, ...]]] = {}
+    for group, degree in (*alone.items(), *joint.items()):
+        if not known.keys() & set(group):
+            known |= dict.fromkeys(group, (degree, group if len(group) > 1 else ()))
     return tuple(
-        GroupDegree(name, tuple(p.shape), alone[name], joint.get(name, ()))
+        GroupDegree(name, tuple(p.shape), *known.get(name, (None, ())))
         for name, p in subject.weights.items()
     )
 
 
+def _euler(
+    subject: Subject, points: Sequence[Weights], names: Sequence[str]
+) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
+    """Return ``<grad_p g, w_p>`` (R,) by parameter, and g, of R random sums g of the scores."""
+    parts: dict[str, list[float]] = {name: [] for name in names}
+    values: list[float] = []
+    shape = subject.scores({}).shape
+    for k, w in enumerate(points):
+        for seed in range(_SUMS):
+            value, gradient = subject.gradient(w, normal(shape, _SUMS * k + seed))
+            values.append(value)
+            for name in names:
+                parts[name].append(float((gradient[name] * w[name]).sum()))
+    return {name: np.array(rows) for name, rows in parts.items()}, np.array(values)
+
+
+def _slope(parts: NDArray[np.float64], scores: NDArray[np.float64]) -> float | None:
+    """Return the d of ``parts = d scores``; None if there is none, or no scores."""
+    size = float(scores @ scores)
+    if not 0 < size < math.inf:
+        return None
+    degree = float(parts @ scores) / size
+    fits = np.abs(parts - degree * scores).max() <= SAME * math.sqrt(size) * max(1, abs(degree))
+    return _rounded(degree) if fits else None
+
+
+def _confirmed(
+    subject: Subject, points: Sequence[Weights], degrees: Mapping[tuple[str, ...], float]
+) -> dict[tuple[str, ...], float]:
+    """Return which of these groups of parameters have the degrees that their gradients say."""
+    if not degrees:
+        return {}
+    groups = list(degrees)
+    if all(_grow(subject, w, degrees, seed) for seed, w in enumerate(points)):
+        return dict(degrees)
+    if len(groups) == 1:
+        return {}
+    halves = groups[: len(groups) // 2], groups[len(groups) // 2 :]
+    found = (_confirmed(subject, points, {g: degrees[g] for g in half}) for half in halves)
+    first, second = found
+    return first | second
+
+
+def _grow(
+    subject: Subject, w: Weights, degrees: Mapping[tuple[str, ...], float], seed: int
+) -> bool:
+    """Test whether scores grow as they do if every group is scaled by a factor of its own."""
+    rng = np.random.default_rng(seed)
+    for spread in _SPREADS:
+        factors = {group: float(np.exp(spread * rng.uniform(-1, 1))) for group in degrees}
+        moved = {name: a * w[name] for group, a in factors.items() for name in group}
+        grown = subject.scores({**w, **moved})
+        expected = math.prod(a ** degrees[group] for group, a in factors.items())
+        if not misfit(expected * subject.scores(w), grown) <= SAME:
+            return False
+    return True
+
+
+def _zeroed(w: Weights, names: Collection[str]) -> dict[str, Tensor]:
+    return {**w, **{name: torch.zeros_like(w[name]) for name in names}}
+
+
 def _breakers(subject: Subject, points: Sequence[Weights]) -> tuple[tuple[str, ...], float | None]:
-    """Return parameters without which the scores are homogeneous, as few as possible."""
-    names = tuple(subject.weights)
-    for count, chosen in enumerate(_candidates(subject)):
-        if count == _MOST_SETS:
-            break
-        if _without(subject, points, chosen) is None:
-            continue
-        left = list(chosen)
-        # Those that do no harm come back, first layers first.
-        for name in chosen:
-            fewer = [one for one in left if one != name]
-            if fewer and _without(subject, points, fewer) is not None:
-                left = fewer
-        kept = tuple(name for name in names if name in left)
-        return kept, _without(subject, points, kept)
-    return (), None
+    """Return vectors without which the scores are homogeneous, as few as possible.
+
+    Scores that are homogeneous with some at zero stay so with more of them at zero: only the most
+    that leave scores of the inputs need be tried, and those that do no harm come back.
+    """
+    # Of vectors, which biases are.
+    vectors = [name for name, p in subject.weights.items() if p.ndim <= 1]
+    left = vectors if _vary(subject, points, vectors) else _most(subject, points, vectors)
+    degree = _without(subject, points, left)
+    if not left or degree is None:
+        return (), None
+    for name in tuple(left):  # first layers first
+        fewer = [one for one in left if one != name]
+        if fewer and _without(subject, points, fewer) is not None:
+            left = fewer
+    return tuple(left), _without(subject, points, left)
 
 
-def _candidates(subject: Subject) -> Iterator[tuple[str, ...]]:
-    # Of vectors, which biases are: all of them, then every small set.
-    vectors = tuple(name for name, p in subject.weights.items() if p.ndim <= 1)
-    if len(vectors) > 0:
-        yield vectors
-    for size in range(1, min(4, len(vectors))):
-        yield from combinations(reversed(vectors), size)
+def _most(subject: Subject, points: Sequence[Weights], names: Sequence[str]) -> list[str]:
+    """Return as many of these as can be zero, one after the other, with scores of the inputs."""
+    left: list[str] = []
+    for name in names:
+        if _vary(subject, points[:1], [*left, name]):
+            left.append(name)
+    return left
+
+
+def _vary(subject: Subject, points: Sequence[Weights], left_out: Collection[str]) -> bool:
+    """Return whether scores depend on the inputs, with those parameters at zero."""
+    scores = (subject.scores(_zeroed(w, left_out)) for w in points)
+    return any(misfit(one[:1].expand_as(one), one) > SAME for one in scores)
 
 
 def _without(
     subject: Subject, points: Sequence[Weights], left_out: Collection[str]
 ) -> float | None:
-    """Return the degree in all other parameters with those at zero; None if there is none.
-
-    Where nothing that depends on the inputs is left there is none.
-    """
+    """Return the degree in all other parameters with those at zero; None if there is none."""
     others = dict.fromkeys((name for name in subject.weights if name not in left_out), 1.0)
-    zeros = [{**w, **{p: torch.zeros_like(w[p]) for p in left_out}} for w in points]
-    scores = [subject.scores(w) for w in zeros]
-    if not any(misfit(one[:1].expand_as(one), one) > SAME for one in scores):
-        return None
-    return _scaled(subject, zeros, others).degree
+    return _degree(subject, [_zeroed(w, left_out) for w in points], others)
 
 
 def _exponents(
@@ -241,19 +336,16 @@ def _exponents(
 
     Euler's identity `sum_p e_p <grad_p f, w_p> = L f` is linear in the exponents of the others.
     """
-    rows, wanted = [], []
-    for w in points:
-        parts = {name: subject.slopes(w, {name: w[name]}).flatten() for name in w}
-        plain = sum((parts[name] for name in w if name not in mixed), torch.zeros(()))
-        rows.append(torch.stack([parts[name] for name in mixed], dim=1))
-        wanted.append(degree * subject.scores(w).flatten() - plain)
+    parts, scores = _euler(subject, points, list(subject.weights))
+    plain = sum((parts[name] for name in parts if name not in mixed), np.zeros(len(scores)))
+    rows = np.stack([parts[name] for name in mixed], axis=1)
     # Weights that are zero say nothing about their exponent.
-    solved = np.linalg.lstsq(torch.cat(rows).numpy(), torch.cat(wanted).numpy(), rcond=None)[0]
+    solved = np.linalg.lstsq(rows, degree * scores - plain, rcond=None)[0]
     exponents = dict.fromkeys(subject.weights, 1.0)
     exponents |= {name: _rounded(float(e)) for name, e in zip(mixed, solved, strict=True)}
     if min(exponents.values()) <= 0:
         return {}
-    return exponents if _scaled(subject, points, exponents).degree == degree else {}
+    return exponents if _degree(subject, points, exponents) == degree else {}
 
 
 def _powers(subject: Subject, points: Sequence[Weights]) -> tuple[int, ...]:

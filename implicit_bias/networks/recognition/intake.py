@@ -49,9 +49,9 @@ def take_subject(
     require_real("X", X)
     module = in_float64(network)
     subject = _called_on(Subject(module, _placed(module, X, gates)), X)
-    by_sample = _require_scores(subject)
-    twice = _has_slopes(subject)
-    part, _ = detached_copy(module).named_scores(subject.data.X, subject.data.gates)
+    by_sample, twice = _is_by_sample(subject), _has_slopes(subject)
+    few = subject.few(2).data
+    part, _ = detached_copy(module).named_scores(few.X, few.gates)
     n = len(subject.data.X)
     classes = find_classes(y, n, subject.n_outputs)
     data = subject.data._replace(y=classes.targets("y", y, n))
@@ -72,7 +72,6 @@ def held_out(subject: Subject, X: Inputs, y: Any, gates: Inputs | None) -> Subje
     network = subject.network if subject.by_sample else detached_copy(subject.network).eval()
     other = replace(subject, network=network, data=_placed(network, X, gates))
     other = _called_on(other, X, "X_val")
-    _require_scores(other, "X_val")
     targets = subject.classes.targets("y_val", y, len(other.data.X))
     return replace(other, data=other.data._replace(y=targets))
 
@@ -108,7 +107,10 @@ def _placed(network: torch.nn.Module, X: Inputs, gates: Inputs | None) -> GatedD
 
 
 def _called_on(subject: Subject, given: Inputs, name: str = "X") -> Subject:
-    """Return the subject on inputs that its module takes: numbers, or whole ones as token ids."""
+    """Return the subject on inputs that its module takes: numbers, or whole ones as token ids.
+
+    Its scores must be one a sample and output, and finite.
+    """
     whole = as_tensor(given)
     try:
         scores = subject.scores({})
@@ -129,26 +131,26 @@ def _called_on(subject: Subject, given: Inputs, name: str = "X") -> Subject:
             f"({n}, K), got {tuple(scores.shape)}: of several positions or steps let `forward` "
             "return the scores of one, or give each as a sample"
         )
+    wrong = ~torch.isfinite(scores).view(n, -1).all(1)
+    if bool(wrong.any()):
+        raise ValueError(
+            f"`network` ({subject.name}) gives NaN or infinite scores to {int(wrong.sum())} of {n} "
+            f"samples, though its weights are finite: look at the scale of `{name}`"
+        )
     return subject
 
 
-def _require_scores(subject: Subject, name: str = "X") -> bool:
-    """Refuse scores that are not finite or random; return whether each is of its sample alone."""
-    X, scores = subject.data.X, subject.scores({})
-    wrong = ~torch.isfinite(scores).view(len(X), -1).all(1)
-    if bool(wrong.any()):
-        raise ValueError(
-            f"`network` ({subject.name}) gives NaN or infinite scores to "
-            f"{int(wrong.sum())} of {len(X)} samples, though its weights are "
-            f"finite: look at the scale of `{name}`"
-        )
-    if misfit(scores, subject.scores({})) > 1e-6:
+def _is_by_sample(subject: Subject) -> bool:
+    """Return whether each score is of its sample alone; refuse random ones."""
+    few = subject.few_of_many()
+    scores = few.scores({})
+    if misfit(scores, few.scores({})) > 1e-6:
         raise ValueError(
             f"two calls of `network` ({subject.name}) give different scores: "
             f"{_random_parts(subject.network)}"
         )
-    first = subject.data.take(torch.arange((len(X) + 1) // 2))
-    return not misfit(scores[: len(first.X)], replace(subject, data=first).scores({})) > 1e-6
+    first = few.data.take(torch.arange((len(scores) + 1) // 2))
+    return not misfit(scores[: len(first.X)], replace(few, data=first).scores({})) > 1e-6
 
 
 def _has_slopes(subject: Subject) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 
 from torch import Tensor
 
@@ -50,6 +51,7 @@ class Structure:
     form : Form
     homogeneity : Homogeneity
     dependence : Dependence
+        Not measured, of no parameter, where scores have no degree: it would decide nothing.
     inputs : InputDependence
     units : UnitsForm or None
         Of the forms LINEAR and UNITS.
@@ -92,20 +94,27 @@ def recognise(subject: Subject) -> Structure:
     if still:
         subject = subject.frozen(still)
     homogeneity = measure_homogeneity(subject)
+    form = _scaling_form(subject, homogeneity)
+    if form is not None:
+        dependence = Dependence(None, MappingProxyType({}), (), ())
+        return Structure(subject, still, form, homogeneity, dependence, InputDependence.OTHER)
     dependence = measure_dependence(subject, homogeneity)
-    form, units, layers = _form(subject, homogeneity, dependence)
+    form, units, layers = _form(subject, dependence)
     return Structure(
         subject, still, form, homogeneity, dependence, measure_inputs(subject), units, layers
     )
 
 
+def _scaling_form(subject: Subject, homogeneity: Homogeneity) -> Form | None:
+    """Return the form of scores with no degree, or with others' gradients; None of all others."""
+    if subject.few_of_many().gradient_error() > _OTHER_GRADIENTS:
+        return Form.SURROGATE
+    return Form.NOT_HOMOGENEOUS if homogeneity.whole_degree is None else None
+
+
 def _form(
-    subject: Subject, homogeneity: Homogeneity, dependence: Dependence
+    subject: Subject, dependence: Dependence
 ) -> tuple[Form, UnitsForm | None, LayeredForm | None]:
-    if subject.few(SAMPLES).gradient_error() > _OTHER_GRADIENTS:
-        return Form.SURROGATE, None, None
-    if homogeneity.whole_degree is None:
-        return Form.NOT_HOMOGENEOUS, None, None
     if subject.by_sample and dependence.degree == 1:
         return Form.FEATURES, None, None
     if subject.n_outputs > 1 or not subject.by_sample:

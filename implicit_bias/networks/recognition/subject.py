@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -30,6 +31,8 @@ SAME = 1e-7
 _STEP = 1e-6
 # Random weights beside those that were given, and samples that are tried.
 _DRAWS, SAMPLES = 3, 64
+# With very many weights so few samples, or as many as have so many products of weights together.
+_LEAST, _AT_A_CALL = 8, 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +83,18 @@ class Subject:
     @cached_property
     def n_outputs(self) -> int:
         """Number of scores of a sample."""
-        scores = self.scores({})
+        scores = self.few(2).scores({})
         return 1 if scores.ndim == 1 else scores.shape[1]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was chosen of outputs, labels and batches where there was a choice, in words."""
+        found = [f"scores are part {self.part!r} of the outputs"] if self.part else []
+        if self.classes != SIGNS:
+            found.append(str(self.classes))
+        if not self.by_sample:
+            found.append("scores are those of the full batch: each depends on the other samples")
+        return tuple(found)
 
     @property
     def inputs(self) -> Tensor:
@@ -126,10 +139,11 @@ class Subject:
 
         Their gradients are exactly zero at the given weights and at random ones.
         """
-        still = set(self.weights)
-        for w in (self.weights, self.drawn(0), self.drawn(1)):
-            cotangent = normal(self.scores(w).shape, 0)
-            _, parts = self.gradient(w, cotangent)
+        still, points = set(self.weights), (self.weights, self.drawn(0), self.drawn(1))
+        for subject, w in product((self.few_of_many(), self), points):
+            if not still:
+                break
+            _, parts = subject.gradient(w, normal(subject.scores(w).shape, 0))
             still -= {name for name, part in parts.items() if bool(part.any())}
         return tuple(name for name in self.weights if name in still)
 
@@ -139,6 +153,10 @@ class Subject:
         if n <= most:
             return self
         return replace(self, data=self.data.take(torch.linspace(0, n - 1, most).long()))
+
+    def few_of_many(self) -> Subject:
+        """Return the same module on `SAMPLES` samples at most, on fewer with very many weights."""
+        return self.few(min(SAMPLES, max(_LEAST, _AT_A_CALL // self.n_weights)))
 
     def scores(self, weights: Weights) -> Tensor:
         """Return the scores (n,), or (n, K), at these weights; those not named stay as given."""

@@ -92,10 +92,10 @@ def form_finding(structure: Structure, *, assumes: bool = True) -> Finding:
         "parameters": {
             one.name: {"shape": list(one.shape), "degree": one.degree,
                        "together": list(one.together),
-                       "polynomial": shape.in_parameter[one.name]}
+                       "polynomial": shape.in_parameter.get(one.name)}
             for one in scaling.groups
         },
-        "gates_fixed": shape.gates_are_fixed,
+        "gates_fixed": shape.gates_are_fixed if shape.in_parameter else None,
         "moved_by": [*shape.piecewise, *shape.others],
         "without_gradient": list(structure.still),
         "inputs": structure.inputs.name,
@@ -111,6 +111,8 @@ def form_finding(structure: Structure, *, assumes: bool = True) -> Finding:
 
 def _in_words(structure: Structure, name: str) -> str:
     shape = structure.dependence
+    if name not in shape.in_parameter:
+        return DASH
     degree = shape.in_parameter[name]
     if degree == 1:
         return "linear"

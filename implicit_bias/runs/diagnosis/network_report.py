@@ -282,11 +282,17 @@ def _heading(
     if subject.n_outputs > 1:
         description += f", {subject.n_outputs} classes"
     name = subject.name
+    setup = (
+        description,
+        f"{subject.n_weights:,} trained weights",
+        trained,
+        *subject.remarks,
+    )
     return Heading(
         model=name,
         theorem=f"{form_in_words(structure)}. {theory.theorem[:1].upper()}{theory.theorem[1:]}",
         program=theory.program,
-        setup=f"{description}; {subject.n_weights:,} trained weights; {trained}",
+        setup="; ".join(setup),
         title=form_in_words(structure),
         source=theory.source,
         more="report.details(): all measures   report.plot()   report.save(DIR)",
