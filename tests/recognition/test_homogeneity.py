@@ -8,7 +8,12 @@ import torch
 from torch import nn
 
 from implicit_bias import GLN, HyperplaneContexts
-from implicit_bias.networks.recognition import measure_homogeneity, take_subject
+from implicit_bias.networks.recognition import (
+    Form,
+    measure_homogeneity,
+    recognise,
+    take_subject,
+)
 from tests.own_modules import (
     LogPeriodic,
     ResidualPerceptron,
@@ -152,3 +157,44 @@ def test_what_saturates_far_from_the_given_weights_alone_is_found_out_by_far_fac
     found = measured(network)
     assert found.euler_error < 1e-9  # nothing shows near by
     assert found.degree is None and found.error > 0.1
+
+
+class Counting(nn.Module):
+    """Counts the calls of a module, those of its copies too."""
+
+    calls = 0
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        Counting.calls += 1
+        return self.inner(x)
+
+
+def blocks(n: int) -> nn.Sequential:
+    """Residual blocks with batch normalisation, as those of ResNets."""
+
+    class Block(nn.Module):
+        def __init__(self, seed: int) -> None:
+            super().__init__()
+            self.body = nn.Sequential(
+                linear(6, 6, seed=seed), nn.BatchNorm1d(6).double(), nn.ReLU(),
+                linear(6, 6, seed=seed + 1), nn.BatchNorm1d(6).double(),
+            )  # fmt: skip
+
+        def forward(self, x):
+            return torch.relu(x + self.body(x))
+
+    return nn.Sequential(*(Block(2 * k) for k in range(n)), linear(6, 1, bias=True, seed=99))
+
+
+def test_the_number_of_calls_does_not_grow_with_the_number_of_normalised_layers() -> None:
+    def calls(n: int) -> int:
+        subject = take_subject(Counting(blocks(n)), X, Y)
+        Counting.calls = 0
+        assert recognise(subject).form is Form.NOT_HOMOGENEOUS
+        return Counting.calls
+
+    assert calls(8) - calls(4) <= 4 * 4 + 4  # one for every vector

@@ -301,9 +301,10 @@ def _breakers(subject: Subject, points: Sequence[Weights]) -> tuple[tuple[str, .
         return (), None
     for name in tuple(left):  # first layers first
         fewer = [one for one in left if one != name]
-        if fewer and _without(subject, points, fewer) is not None:
-            left = fewer
-    return tuple(left), _without(subject, points, left)
+        found = _without(subject, points, fewer) if fewer else None
+        if found is not None:
+            left, degree = fewer, found
+    return tuple(left), degree
 
 
 def _most(subject: Subject, points: Sequence[Weights], names: Sequence[str]) -> list[str]:
