@@ -4,8 +4,8 @@
 
 The first thirteen are what public programs of the field train, written anew and small: attention
 with its activations kept, next tokens, neural collapse, convolutions, gates, fixed outer layers.
-The others are blocks of which networks are built. All are at their random start, which says what is
-taken and recognised; no weight is trained here. One row a module, `zoo.csv`:
+The others are blocks of which networks are built. Each is trained a little, by Adam on labels that
+nothing explains, and diagnosed in the mode that it was trained in. One row a module, `zoo.csv`:
 
     known            what its scores are in all trained weights, by hand: a degree of homogeneity,
                      "no degree", "random", or "surrogate" where the backward is no derivative of
@@ -32,12 +32,14 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrizations
 
 import implicit_bias as ib
+from implicit_bias.networks.adapted import named_scores
 from implicit_bias.networks.recognition import Form, recognise, take_subject
 
 from .tables import keep_rows, out_folder
 
 N, D, WIDTH, TOKENS, VOCABULARY = 24, 6, 8, 5, 9
 IMAGE, CHANNELS = 8, 3
+STEPS, RATE = 200, 0.03
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Case:
         2 for one score, K for K of them.
     """
 
-    make: Callable[[], nn.Module]
+    make: Callable[[], Any]
     known: str = "no degree"
     inputs: str = "rows"
     classes: int = 2
@@ -78,7 +80,7 @@ def labels_of(classes: int) -> Any:
 class Calls(nn.Module):
     """A module that is its parts and one expression of them."""
 
-    def __init__(self, call: Callable[..., Any], **parts: nn.Module | nn.Parameter | Tensor):
+    def __init__(self, call: Callable[..., Any], **parts: Any):
         super().__init__()
         self.call = call
         for name, part in parts.items():
@@ -120,27 +122,27 @@ def frozen(part: nn.Module) -> nn.Module:
 # What programs of the field train
 
 
-def _attends(self: Any, x: Tensor) -> Tensor:
+def _attends(self: Any, x: Tensor) -> Any:
     self.weights = torch.softmax(x @ self.w @ x[:, 0, :, None], dim=1)
     return (x * self.weights).sum(1) @ self.v
 
 
-def _attends_by_parts(self: Any, x: Tensor) -> Tensor:
+def _attends_by_parts(self: Any, x: Tensor) -> Any:
     self.attention = torch.softmax(x @ self.k.T @ self.q @ x[:, 0, :, None], dim=1)
     return (x * self.attention).sum(1) @ self.v
 
 
-def _circular(self: Any, x: Tensor) -> Tensor:
+def _circular(self: Any, x: Tensor) -> Any:
     places = (torch.arange(D)[:, None] + torch.arange(D)) % D
     return (x[:, places] @ self.w) @ self.v
 
 
-def _fixed_outer(self: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+def _fixed_outer(self: Any, x: Tensor) -> Any:
     hidden = F.leaky_relu(self.inner(x), 0.1)
     return hidden @ self.signs, hidden
 
 
-def _gated(self: Any, x: Tensor) -> Tensor:
+def _gated(self: Any, x: Tensor) -> Any:
     return ((x @ self.gates.T > 0) * (x @ self.w.T)).sum(1)
 
 
@@ -218,7 +220,7 @@ def _bottleneck() -> nn.Module:
     return on_images(conv(CHANNELS, 4), Residual(body, last=True))
 
 
-def _squeeze(self: Any, x: Tensor) -> Tensor:
+def _squeeze(self: Any, x: Tensor) -> Any:
     scale = torch.sigmoid(self.up(torch.relu(self.down(x.mean((2, 3))))))
     return x * scale[:, :, None, None]
 
@@ -243,7 +245,9 @@ class Attention(nn.Module):
         """Return the attended values (n, T, d)."""
         n, t, d = x.shape
         q, k, v = self.qkv(x).view(n, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        return self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(n, t, d))
+        mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+        scores: Tensor = self.out(mixed.reshape(n, t, d))
+        return scores
 
 
 def _transformer(width: int, body: nn.Module) -> nn.Sequential:
@@ -276,30 +280,30 @@ class Signs(torch.autograd.Function):
         return gradient
 
 
-def _experts(self: Any, x: Tensor) -> Tensor:
+def _experts(self: Any, x: Tensor) -> Any:
     return (torch.softmax(self.gate(x), 1) * torch.relu(self.inner(x))).sum(1)
 
 
-def _low_rank(self: Any, x: Tensor) -> Tensor:
+def _low_rank(self: Any, x: Tensor) -> Any:
     return self.out(torch.relu(self.base(x) + self.up(self.down(x))))
 
 
-def _recurrent(self: Any, x: Tensor) -> Tensor:
+def _recurrent(self: Any, x: Tensor) -> Any:
     start = torch.zeros(1, len(x), 4)
     return self.out(self.cell(x, start)[0][:, -1])
 
 
-def _lstm(self: Any, x: Tensor) -> Tensor:
+def _lstm(self: Any, x: Tensor) -> Any:
     return self.out(self.cell(x)[1][0][-1])
 
 
-def _dense(self: Any, x: Tensor) -> Tensor:
+def _dense(self: Any, x: Tensor) -> Any:
     for part in self.parts:
         x = torch.cat([x, torch.relu(part(x))], dim=1)
     return self.out(x.mean((2, 3)))
 
 
-def _inception(self: Any, x: Tensor) -> Tensor:
+def _inception(self: Any, x: Tensor) -> Any:
     return self.out(torch.cat([torch.relu(part(x)).mean((2, 3)) for part in self.parts], dim=1))
 
 
@@ -312,7 +316,8 @@ class Maxout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the scores (n, 1)."""
-        return self.outer(self.inner(x).view(len(x), WIDTH, 3).amax(2))
+        scores: Tensor = self.outer(self.inner(x).view(len(x), WIDTH, 3).amax(2))
+        return scores
 
 
 class Act(nn.Module):
@@ -430,14 +435,30 @@ BLOCKS: dict[str, Case] = {
     "mixture of experts": Case(
         lambda: Calls(_experts, gate=line(D, 4), inner=line(D, 4))),
     "straight-through signs": Case(
-        lambda: Calls(lambda m, x: torch.relu(x @ Signs.apply(m.w).T) @ m.v, w=drawn(WIDTH, D),
-                      v=drawn(WIDTH)), "surrogate"),
+        lambda: Calls(lambda m, x: torch.relu(x @ m.signs(m.w).T) @ m.v, w=drawn(WIDTH, D),
+                      v=drawn(WIDTH), signs=Signs.apply), "surrogate"),
     "hard gates": Case(
         lambda: Calls(_gated, gates=drawn(WIDTH, D), w=drawn(WIDTH, D)), "1"),
     "compiled": Case(lambda: torch.compile(mlp(nn.ReLU)), "2"),
     "data parallel": Case(lambda: nn.DataParallel(mlp(nn.ReLU)), "2"),
 }  # fmt: skip
 ZOO = FIELD | BLOCKS
+
+
+def train(network: nn.Module, X: Any, labels: Any) -> None:
+    """Take `STEPS` steps of Adam on the logistic loss, or the cross-entropy of K scores."""
+    inputs = torch.tensor(X, dtype=torch.long if X.dtype.kind == "i" else torch.float32)
+    targets = torch.tensor(labels)
+    optimizer = torch.optim.Adam((p for p in network.parameters() if p.requires_grad), lr=RATE)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scores = named_scores(network(inputs), len(inputs))[1]
+        if scores.ndim == 1:
+            loss = F.softplus(torch.where(targets, -scores, scores)).mean()
+        else:
+            loss = F.cross_entropy(scores, targets)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
 
 
 def found_of(network: nn.Module, X: Any, labels: Any) -> str:
@@ -466,6 +487,7 @@ def row(name: str) -> dict[str, Any]:
     torch.manual_seed(0)
     case = ZOO[name]
     network, X, labels = case.make(), inputs_of(case.inputs), labels_of(case.classes)
+    train(network, X, labels)
     start = time.perf_counter()
     said = said_of(network, X, labels)
     seconds = time.perf_counter() - start

@@ -179,6 +179,7 @@ def test_token_ids_stay_whole_and_a_shared_table_counts_once() -> None:
     assert structure.homogeneity.degree == 2
     table = network.table.weight.detach().double()
     torch.testing.assert_close(subject.scores({}), table[TOKENS].mean(1) @ table.T)
+    assert ib.check_network(network, TOKENS).degree == 2
     own = take_subject(OwnTable(), TOKENS, Y)
     torch.testing.assert_close(own.scores({}), OwnTable().table.detach()[TOKENS].sum(1))
 

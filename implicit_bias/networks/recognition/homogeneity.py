@@ -20,8 +20,10 @@ from .subject import SAME, Subject, Weights, misfit, normal
 FACTORS = (1e-3, 0.37, 0.9, 1.7, 2.0, 11.0, 1e3)
 # Largest degree, whose powers are numbers still.
 _HIGHEST = 50
-# Factor that a degree is read off at, and degrees of terms that are looked for.
+# Factor that a degree is read off at, and most degrees of terms that are looked for.
 _FIRST, _DEGREES = 2.0, 10
+# Factor beside it of sets of vectors that are tried; those that are named see all of them.
+_FAR = (11.0,)
 # Random sums of scores at every point, and logarithms of factors of single parameters.
 _SUMS, _SPREADS = 3, (1.0, 5.0)
 
@@ -175,15 +177,18 @@ def _worse(a: float, b: float) -> float:
 
 
 def _degree(
-    subject: Subject, points: Sequence[Weights], exponents: Mapping[str, float]
+    subject: Subject,
+    points: Sequence[Weights],
+    exponents: Mapping[str, float],
+    factors: Sequence[float] = FACTORS,
 ) -> float | None:
-    """Return the degree of `_scaled`, or None as soon as an identity fails."""
+    """Return the degree of `_scaled`, or None as soon as scores fail at a factor."""
     degree = None
-    for factor in (_FIRST, *FACTORS):
-        for w in points:
-            scores = subject.scores(w)
-            if not bool(scores.any()):
-                continue
+    for w in points:
+        scores = subject.scores(w)
+        if not bool(scores.any()):
+            continue
+        for factor in (_FIRST, *factors):
             grown = subject.scores(_times(w, factor, exponents))
             if degree is None:
                 along = float((grown * scores).sum()) / float(scores.square().sum())
@@ -191,7 +196,7 @@ def _degree(
                 degree = _rounded(math.log(along, _FIRST)) if known else math.inf
             if not misfit(scores, grown / factor**degree) <= SAME:
                 return None
-    return _scaled(subject, points[-1:], exponents).degree if degree is not None else None
+    return degree
 
 
 def _groups(
@@ -204,21 +209,16 @@ def _groups(
     """
     names = [name for name in subject.weights if name not in leave_out]
     parts, scores = _euler(subject, points, names)
-    alone = {name: _slope(parts[name], scores) for name in names}
-    alone = _confirmed(subject, points, {(name,): d for name, d in alone.items() if d is not None})
-    joint = _confirmed(
-        subject,
-        points,
-        {
-            pair: degree
-            for pair in combinations([name for name in names if (name,) not in alone], 2)
-            if (degree := _slope(parts[pair[0]] + parts[pair[1]], scores)) is not None
-        },
-    )
+    slopes = {(name,): _slope(parts[name], scores) for name in names}
+    alone = _confirmed(subject, points, {one: d for one, d in slopes.items() if d is not None})
+    lone = [name for name in names if (name,) not in alone]
+    pairs = {(p, q): _slope(parts[p] + parts[q], scores) for p, q in combinations(lone, 2)}
+    joint = _confirmed(subject, points, {pair: d for pair, d in pairs.items() if d is not None})
     known: dict[str, tuple[float, tuple[str, ...]]] = {}
     for group, degree in (*alone.items(), *joint.items()):
         if not known.keys() & set(group):
-            known |= dict.fromkeys(group, (degree, group if len(group) > 1 else ()))
+            together = group if len(group) > 1 else ()
+            known |= dict.fromkeys(group, (degree, together))
     return tuple(
         GroupDegree(name, tuple(p.shape), *known.get(name, (None, ())))
         for name, p in subject.weights.items()
@@ -296,15 +296,18 @@ def _breakers(subject: Subject, points: Sequence[Weights]) -> tuple[tuple[str, .
     # Of vectors, which biases are.
     vectors = [name for name, p in subject.weights.items() if p.ndim <= 1]
     left = vectors if _vary(subject, points, vectors) else _most(subject, points, vectors)
-    degree = _without(subject, points, left)
-    if not left or degree is None:
+    if not left or _without(subject, points[:1], left, _FAR) is None:
         return (), None
-    for name in tuple(left):  # first layers first
+    every = left
+    for name in every:  # first layers first
         fewer = [one for one in left if one != name]
-        found = _without(subject, points, fewer) if fewer else None
-        if found is not None:
-            left, degree = fewer, found
-    return tuple(left), degree
+        if fewer and _without(subject, points[:1], fewer, _FAR) is not None:
+            left = fewer
+    for found in (left, every):
+        degree = _without(subject, points, found)
+        if degree is not None:
+            return tuple(found), degree
+    return (), None
 
 
 def _most(subject: Subject, points: Sequence[Weights], names: Sequence[str]) -> list[str]:
@@ -323,11 +326,19 @@ def _vary(subject: Subject, points: Sequence[Weights], left_out: Collection[str]
 
 
 def _without(
-    subject: Subject, points: Sequence[Weights], left_out: Collection[str]
+    subject: Subject,
+    points: Sequence[Weights],
+    left_out: Collection[str],
+    factors: Sequence[float] = FACTORS,
 ) -> float | None:
     """Return the degree in all other parameters with those at zero; None if there is none."""
     others = dict.fromkeys((name for name in subject.weights if name not in left_out), 1.0)
-    return _degree(subject, [_zeroed(w, left_out) for w in points], others)
+    zeros = [_zeroed(w, left_out) for w in points]
+    degree = _degree(subject, zeros, others, factors)
+    if degree is None or factors is _FAR:
+        return degree
+    # Gradients are looked at once, as those of a surrogate have another degree.
+    return _scaled(subject, zeros[:1], others).degree
 
 
 def _exponents(
