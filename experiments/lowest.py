@@ -10,7 +10,6 @@ too: the lowest PyTorch has no small build on the public index.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tomllib
@@ -18,6 +17,7 @@ import venv
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+import click
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
@@ -63,27 +63,26 @@ def pinned(needed: Iterator[Requirement], keep: Collection[str] = ()) -> list[st
     return sorted(found)
 
 
-def main() -> int:
+@click.command(help=__doc__)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--keep", multiple=True, metavar="PACKAGE", help="Leave a package to pip.")
+def main(folder: Path, keep: tuple[str, ...]) -> None:
     """Make the environment, install the lowest versions, and run the tests in it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("folder", type=Path, help="of the environment, made anew")
-    parser.add_argument("--keep", action="append", default=[], help="package left to pip")
-    asked = parser.parse_args()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needed = [one for extra in ("", *EXTRAS) for one in requirements(project, extra)]
     needed += [one for one in requirements(project, "test") if one.name in RUNNERS]
-    pins = pinned(iter(needed), asked.keep)
+    pins = pinned(iter(needed), keep)
     print("\n".join(pins), flush=True)
-    venv.create(asked.folder, clear=True, with_pip=True)
-    python = asked.folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    venv.create(folder, clear=True, with_pip=True)
+    python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     installed = subprocess.run([python, "-m", "pip", "install", "--quiet", *pins], check=False)
     if installed.returncode:
-        return installed.returncode
+        sys.exit(installed.returncode)
     how = ["-p", "no:xdist", "-o", "addopts=--import-mode=importlib", "-q", "--tb=short"]
-    return subprocess.run([python, "-m", "pytest", *how, *TESTS], cwd=ROOT, check=False).returncode
+    sys.exit(
+        subprocess.run([python, "-m", "pytest", *how, *TESTS], cwd=ROOT, check=False).returncode
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
