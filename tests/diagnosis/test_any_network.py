@@ -75,6 +75,8 @@ def test_a_network_with_biases_has_its_problem_named_and_its_homogenised_network
     report = ib.diagnose(network, X, Y, earlier=earlier, batches="full", max_seconds=0.5)
     assert report.verdict.word == "PROBLEM NAMED" and "without 2.bias (degree 2)" in str(report)
     assert fits(report) and "Cai et al. 2025" in str(report)
+    batches = {one.name: one.holds for one in report.assumptions}
+    assert batches["full batches"] is True
     rates, kkt = report.objects["rates"], report.objects["kkt"]
     assert rates.regime.zeroed == ("2.bias",) and rates.homogenised.degree == 2
     # The network without the bias, by hand: on (x, 1) it is a bias-free network of plain numpy.
@@ -133,7 +135,11 @@ def test_linear_outputs_of_all_classes_have_the_joint_margin(labels) -> None:
     assert report.verdict.word == "AT ITS LIMIT" and fits(report)
     assert report.limit.objective == pytest.approx(limit.objective, rel=1e-7)
     assert report.comparison.margin_ratio == pytest.approx(1, abs=1e-6)
-    held_out = ib.diagnose(network, POINTS, y[labels], X_val=POINTS[:9], y_val=y[labels][:9])
+    held_out = ib.diagnose(
+        network, POINTS, y[labels], X_val=POINTS[:9], y_val=y[labels][:9], batches="mini"
+    )
+    mini = next(one for one in held_out.assumptions if one.name == "full batches")
+    assert mini.holds is False
     assert held_out.comparison.agreement == 1 and held_out.comparison.error_limit == 0
 
 

@@ -340,6 +340,9 @@ def _bounded(
     if solution is not None:
         lam, shares = _cleaned(solution.multipliers), solution.shares
     above = _proof(problem, best.units, lam, np.full(best.units.gates.shape, 0.5))
+    if not above.smallest_margin > 0:
+        reason = "the units of a program that was not solved do not separate the data"
+        return replace(best, cones=cones, status=Status.FAILED, reason=reason)
     value, bound = above.objective, _proof(problem, cones, lam, shares).dual_objective
     gap = gap_between(value, bound, bound)
     ok = gap <= programs.tol

@@ -42,6 +42,7 @@ from ..reports.findings import dual_condition, solved
 from ..reports.views import Views
 from ..unit_changes import growth_finding
 from .figure import plot_margins_beside, plot_ratio, plot_unit_shares
+from .method import Method
 from .state import MeasuredNetwork, OwnNetwork, recognised_network
 from .theory import form_in_words
 
@@ -147,9 +148,17 @@ def limit_finding(network: MeasuredNetwork) -> Finding:
 
 
 def network_finding(
-    found: MeasuredNetwork, loss: MarginLoss, *, open_premises: bool = True
+    found: MeasuredNetwork, loss: MarginLoss, method: Method | None = None
 ) -> Finding:
-    """Return the network beside its limit: margins, norms, KKT residual, units."""
+    """Return the network beside its limit: margins, norms, KKT residual, units.
+
+    Parameters
+    ----------
+    found : MeasuredNetwork
+    loss : {"logistic", "exponential"}
+    method : Method, optional
+        How it was trained, for what the theorem of its form assumes of that.
+    """
     state, optimum, kkt = found.state, found.optimum, found.kkt
     log_loss = -log_inverse_loss(found.structure.subject, loss)
     assumptions = [
@@ -162,7 +171,7 @@ def network_finding(
             how="as was said",
         ),
         LOSS_TO_0.found(said=f"{LOSS_TO_0.text}: log(1/loss) is {-log_loss:.3g} now"),
-        *(_open_premises(found.theory.assumes) if open_premises else ()),
+        *(_open_premises(found.theory.assumes, method) if method is not None else ()),
     ]
     if state.n_units > 1 and not math.isnan(state.largest_dual_norm):
         at_most_one = state.largest_dual_norm <= 1 + DUAL_SLACK
@@ -211,11 +220,13 @@ STATED = (SEPARABLE, HOMOGENEOUS, GATES, LOSS, LOSS_TO_0, DUAL_NORMS)
 OF_STEPS = (METHOD, LINEAR_METHODS, FULL_BATCHES)
 
 
-def _open_premises(premises: Sequence[Premise]) -> list[Assumption]:
+def _open_premises(premises: Sequence[Premise], method: Method) -> list[Assumption]:
     """Return what a theorem assumes of training, which weights alone do not tell."""
     found = []
     for one in premises:
-        if one in OF_STEPS:
+        if one is FULL_BATCHES and method.batches is not None:
+            found.append(method.of_batches)
+        elif one in OF_STEPS:
             found.append(Assumption(one.text, None, "how it was trained", "not known here"))
         elif one not in STATED:
             found.append(Assumption(one.text, None, "convergence", "cannot be checked"))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
 
 from ..._support.solve import Norm
+from ...quantities.assumptions import Assumption
+from ...quantities.premises import FULL_BATCHES
 from ...training.catalogue import TRAINERS
 
 Batches = Literal["full", "mini"]
@@ -55,6 +57,8 @@ class Method:
         Tensors that it was not given: they stay as they are.
     given : bool
         False where nothing was said, and gradient descent is assumed.
+    batches : {"full", "mini"} or None
+        None where nothing was said.
     """
 
     name: str = "gradient descent"
@@ -65,15 +69,24 @@ class Method:
     decoupled: bool = False
     still: tuple[str, ...] = ()
     given: bool = True
+    batches: Batches | None = None
 
     @property
     def is_descent(self) -> bool:
         """True of gradient descent without decay, in the l2 norm of all weights."""
         return self.joint and self.decay == 0
 
-    def in_words(self, batches: Batches | None) -> str:
-        """Return how it trained, in a few words."""
-        sizes = {None: "", "full": ", full batches", "mini": ", mini-batches"}[batches]
+    @property
+    def of_batches(self) -> Assumption:
+        """What is known of its batches."""
+        holds = None if self.batches is None else self.batches == "full"
+        how = "not known here" if holds is None else "as was said"
+        return FULL_BATCHES.found(how=how, holds=holds)
+
+    @property
+    def in_words(self) -> str:
+        """How it trained, in a few words."""
+        sizes = {None: "", "full": ", full batches", "mini": ", mini-batches"}[self.batches]
         return f"trained by {self.name}{sizes}" if self.given else f"gradient descent{sizes}"
 
     @property
@@ -87,7 +100,7 @@ class Method:
         return f"largest {' or '.join(kinds)} norm of a tensor"
 
 
-def read_method(optimizer: Any, network: torch.nn.Module) -> Method:
+def read_method(optimizer: Any, network: torch.nn.Module, batches: Batches | None = None) -> Method:
     """Read how a network was trained off its optimiser, or off a name.
 
     Parameters
@@ -98,6 +111,7 @@ def read_method(optimizer: Any, network: torch.nn.Module) -> Method:
         several where tensors are shared out among them.
     network : Module
         The user's own, not a copy.
+    batches : {"full", "mini"}, optional
 
     Raises
     ------
@@ -120,9 +134,10 @@ def read_method(optimizer: Any, network: torch.nn.Module) -> Method:
         id(p): name for name, p in network.named_parameters() if p.requires_grad
     }  # tied tensors once
     if optimizer is None:
-        return Method(norms=dict.fromkeys(names.values(), "l2"), given=False)
+        norms = dict.fromkeys(names.values(), "l2")
+        return Method(norms=norms, given=False, batches=batches)
     if isinstance(optimizer, str):
-        return _named(optimizer, tuple(names.values()))
+        return replace(_named(optimizer, tuple(names.values())), batches=batches)
     several = tuple(optimizer) if isinstance(optimizer, Sequence) else (optimizer,)
     if not several or not all(isinstance(one, torch.optim.Optimizer) for one in several):
         raise TypeError(
@@ -136,7 +151,7 @@ def read_method(optimizer: Any, network: torch.nn.Module) -> Method:
             "`optimizer` holds none of the trained weights of `network`: give the one that trained "
             "it, with `network.parameters()` of this very module, or its name"
         )
-    norms = {name: norm for group in groups for name, norm in group.norms.items()}
+    found = {name: norm for group in groups for name, norm in group.norms.items()}
     called = " and ".join(dict.fromkeys(group.name for group in groups))
     unknown = next((group.remark for group in groups if None in group.norms.values()), None)
     rates = sorted({group.rate for group in groups if group.rate is not None})
@@ -147,12 +162,13 @@ def read_method(optimizer: Any, network: torch.nn.Module) -> Method:
         )
     return Method(
         name=called,
-        norms=None if unknown is not None else {name: str(norm) for name, norm in norms.items()},
+        norms=None if unknown is not None else {name: str(norm) for name, norm in found.items()},
         joint=unknown is None and all(group.joint for group in groups),
         remark=unknown or "; ".join(dict.fromkeys(filter(None, (g.remark for g in groups)))),
         decay=max(group.decay for group in groups),
         decoupled=any(group.decoupled and group.decay > 0 for group in groups),
         still=tuple(name for name in names.values() if name not in known),
+        batches=batches,
     )
 
 

@@ -150,7 +150,7 @@ def diagnose(
     check_word("loss", loss, TrainedLoss)
     if batches is not None:
         check_word("batches", batches, Batches)
-    method = read_method(optimizer, network)
+    method = read_method(optimizer, network, batches)
     if (X_val is None) != (y_val is None):
         given, lacking = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
         raise ValueError(f"`{given}` was given without `{lacking}`: give both, or neither")
@@ -182,12 +182,12 @@ def diagnose(
             problem = find_problem(found, method, kind, before)
         shown.stage("looking for its local limit")
         search = partial(find_local, max_weights=max_weights, max_seconds=max_seconds)
-        findings = tuple(_find(found, finite or problem, kind, trajectory, search))
+        findings = tuple(_find(found, finite or problem, method, kind, trajectory, search))
         own = Finding.said("own", objects={"network": network})
         theory = problem.theory if problem is not None else theory_of(found, method)
         if finite is not None:
             theory = RIDGE
-        heading = _heading(found, theory, held_out, f"{loss} loss, {method.in_words(batches)}")
+        heading = _heading(found, theory, held_out, f"{loss} loss, {method.in_words}")
         return Report(heading, (*findings, own), call="implicit_bias.diagnose(network, X, y)")
 
 
@@ -200,6 +200,7 @@ def _optimum(structure: Structure, method: Method) -> Optimum:
 def _find(
     found: MeasuredNetwork,
     problem: Problem | Finding | None,
+    method: Method,
     loss: MarginLoss,
     trajectory: Trajectory | None,
     search: Callable[[MeasuredNetwork], Finding],
@@ -207,7 +208,7 @@ def _find(
     """Yield the findings in the order of a reader; a finding in place of a problem is its limit."""
     if isinstance(problem, Finding):
         yield from (problem, form_finding(found.structure, assumes=False))
-        yield replace(network_finding(found, loss), assumptions=())
+        yield replace(network_finding(found, loss), assumptions=(method.of_batches,))
         return
     twins = unseparated_twins(found.structure.subject)
     course = None if trajectory is None else course_finding(trajectory, found)
@@ -217,7 +218,7 @@ def _find(
         yield verdict_finding(found, twins, problem, predicted)
     yield form_finding(found.structure, assumes=problem is None)
     yield limit_finding(found)
-    yield network_finding(found, loss, open_premises=problem is None)
+    yield network_finding(found, loss, None if problem is not None else method)
     if problem is not None:
         yield problem_finding(found, problem)
         yield from homogenised_findings(problem, search)

@@ -348,6 +348,7 @@ def _assumptions(problem: Problem) -> Iterator[Assumption]:
             None, "conditional separability", "other weights may do without",
         )  # fmt: skip
         yield Assumption(DIRECTION.text, None, DIRECTION.name, "cannot be checked")
+    yield problem.method.of_batches
     if problem.method.remark:
         yield Assumption(problem.method.remark, None, "the optimiser's constants", "not computed")
 
