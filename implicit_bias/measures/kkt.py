@@ -99,7 +99,7 @@ class KKTDistance(ReadOnly, Measured):
     )
 
     ratio: float = quantity(
-        "KKT ratio, at most",
+        column="kkt_ratio_above",
         doc="Upper bound of the ratio rho of the linearised margin problem to the norm of the "
         "weights, in the norms that were asked for: rho is 1 at a KKT point in these norms, and "
         "below 1 elsewhere.",

@@ -75,16 +75,12 @@ class KKTLevel(ReadOnly, Measured):
     """
 
     ratio_bound: float = quantity(
-        "KKT ratio, at least",
-        ".4f",
-        ideal=1.0,
+        column="kkt_ratio",
         doc="Certified lower bound of rho, from `multipliers`; rho is 1 at a KKT point and below 1 "
         "elsewhere.",
     )
     ratio: float = quantity(
-        "KKT ratio, at most",
-        ".4f",
-        ideal=1.0,
+        column="kkt_ratio_above",
         doc="Upper bound of rho, from weights that meet the linearised constraints.",
     )
     residual: float = quantity(
