@@ -23,6 +23,7 @@ import implicit_bias as ib
 from tests.test_examples import exported
 from tests.walk import (
     ARRAYS,
+    CLASSES,
     Argument,
     Call,
     Door,
@@ -87,12 +88,6 @@ SPARSE = {
     "programs.HardMarginSVM.program",
     "solve_kernel_svm",
     "solve_linear_svm",
-}
-# Classes are anything that can be told apart.
-CLASSES = {
-    "diagnose": ("y", "y_val"),
-    "estimators.FReLULimitClassifier.fit": ("y",),
-    "kkt_distance": ("y",),
 }
 
 

@@ -788,6 +788,13 @@ LEFT_OUT = {
     "solve_gated_ols_from_moments": ("second_moment",),
     "dynamics.gated_flow_from_moments": ("second_moment",),
 }
+# Labels are anything that can be told apart.
+CLASSES = {
+    "diagnose": ("y", "y_val"),
+    "estimators.FReLULimitClassifier.fit": ("y",),
+    "kkt_distance": ("y",),
+    "measures.kkt_level": ("y",),
+}
 # What takes arrays of any shape.
 ANY_SHAPE = {
     "TrainingSettings.flow_times": ("step",),
@@ -798,6 +805,7 @@ ANY_SHAPE = {
         for method in ("activate", "slopes")
     },
     "measures.inverse_log_loss": ("log_loss",),
+    "measures.kkt_level": ("X",),
     "measures.layer_features": ("X",),
     # Reading a solution needs no gates.
     "programs.ConstantExperts.limit": ("gates",),
@@ -810,6 +818,8 @@ ANY_SHAPE = {
 
 def taken(door: Door, argument: Argument, value: Any) -> bool:
     """True where a value that is wrong elsewhere is right."""
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return argument.name in CLASSES.get(door.name, ())
     if not isinstance(value, np.ndarray | float) or np.iscomplexobj(value):
         return False
     finite = bool(np.all(np.isfinite(value)))

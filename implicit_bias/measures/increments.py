@@ -188,6 +188,7 @@ class GradientSum:
     Examples
     --------
     >>> import torch
+    >>> _ = torch.manual_seed(0)
     >>> network = torch.nn.Linear(2, 1, bias=False)
     >>> met = ib.dynamics.GradientSum(network)
     >>> optimiser = torch.optim.SGD(network.parameters(), lr=1.0)
@@ -196,8 +197,8 @@ class GradientSum:
     ...     torch.exp(-network(torch.tensor([[3.0, 4.0]]))).sum().backward()
     ...     met.add()
     ...     optimiser.step()
-    >>> round(met.alignment(), 2)
-    1.0
+    >>> met.alignment() > 0.98
+    True
     """
 
     @door(norm=anything)

@@ -286,8 +286,9 @@ def kkt_distance(
 
 def _placed(network: torch.nn.Module, X: Inputs, y: Any, gates: Inputs | None) -> GatedData:
     """Place data with labels of any kind, in float64."""
-    if _are_signs(y):
-        data = to_float64(place_data(network, X, y, gates))
+    signs = _signs(y)
+    if signs is not None:
+        data = to_float64(place_data(network, X, signs, gates))
         if _scores(network, data).ndim == 1:  # as of all runs, which load no more
             return data
     from ..networks.recognition.labels import find_classes
@@ -298,12 +299,14 @@ def _placed(network: torch.nn.Module, X: Inputs, y: Any, gates: Inputs | None) -
     return data._replace(y=targets.to(data.X.device))
 
 
-def _are_signs(y: Any) -> bool:
-    """Return whether labels are numbers -1 and +1 in an array."""
+def _signs(y: Any) -> Tensor | Array | None:
+    """Return labels that are numbers -1 and +1 in an array; None for any others."""
     if not isinstance(y, np.ndarray | Tensor) or y.ndim != 1:
-        return False
+        return None
     array = y.detach().double().cpu().numpy() if isinstance(y, Tensor) else y
-    return array.dtype.kind in "if" and bool(np.all(np.abs(array) == 1))
+    if array.dtype.kind not in "if" or not np.all(np.abs(array) == 1):
+        return None
+    return y.detach() if isinstance(y, Tensor) else np.array(array, dtype=np.float64)
 
 
 def _scores(network: torch.nn.Module, data: GatedData) -> Tensor:

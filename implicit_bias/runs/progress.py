@@ -58,7 +58,7 @@ def progress_of(wanted: bool | ProgressCallback | Progress) -> Iterator[Progress
     elif wanted is True:
         with bar() as progress:
             yield progress
-    elif callable(wanted):
+    elif callable(wanted) and not isinstance(wanted, type):
         yield _calls(wanted)
     elif wanted is False:
         yield Progress()

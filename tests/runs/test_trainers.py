@@ -112,7 +112,7 @@ def test_every_trainer_begins_from_its_own_and_what_is_given_goes_to_each() -> N
         ("--model gln --trainer momentum,", "'' is not one of"),
         ("--model gln --trainer constant,dual --steps 9", "linear in its"),
         ("--model gln --trainer constant,annealed --momentum 0.5", "trainer 'annealed' has a"),
-        ("--model gln --trainer constant,annealed --learning-rate 0.1", "of trainer 'annealed'"),
+        ("--model gln --trainer constant,annealed --learning-rate 0.1", "for trainer 'annealed'"),
         ("--model gln --trainer constant,momentum --batch-size 9", "trainer 'momentum' works"),
         ("--model gln --classes all --trainer constant,dual", "a network of its own"),
         ("--model relu --trainer constant,momentum", "what one network has learned"),

@@ -95,7 +95,7 @@ class Method:
         if self.norms is None:
             return "no known norm"
         if self.joint:
-            return "l2 norm"
+            return "Euclidean norm"
         kinds = sorted(set(self.norms.values()))
         return f"largest {' or '.join(kinds)} norm of a tensor"
 
