@@ -121,6 +121,34 @@ def test_weights_that_carry_samples_by_a_bias_are_in_another_regime() -> None:
     assert report.objects["rates"].regime.kept == ("2.bias",)
 
 
+class Residual(nn.Module):
+    """Scores ``<w, x + V relu(U x)>``, of which the skip vanishes as all weights grow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.U, self.V = nn.Linear(2, 8, bias=False), nn.Linear(8, 2, bias=False)
+        self.w = nn.Linear(2, 1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.w(x + self.V(torch.relu(self.U(x))))
+
+
+def test_a_skip_vanishes_and_the_theorem_is_that_of_networks_that_are_not_homogeneous() -> None:
+    network, y = Residual().double(), np.where(CLASSES > 0, 1.0, -1.0)
+    trained(network, POINTS, y, 12)
+    report = ib.diagnose(network, POINTS, y, max_seconds=0.5)
+    assert report.verdict.word == "PROBLEM NAMED" and "Cai et al. 2025" in str(report)
+    assert "what is left of the network as all weights grow (degree 3)" in report.verdict.sentence
+    U, V, w = (p.detach().numpy() for p in network.parameters())
+    deep = y * (np.maximum(POINTS @ U.T, 0) @ V.T @ w[0])
+    whole = y * network(torch.tensor(POINTS)).detach().numpy()[:, 0]
+    ratio = report.objects["rates"].regime.margin_ratio
+    assert ratio == pytest.approx(deep.min() / whole.min(), rel=1e-9)
+    other = ib.diagnose(network, POINTS, y, optimizer="sign")
+    assert other.verdict.word == "NO THEOREM" and "observed alone" in other.verdict.sentence
+
+
 @pytest.mark.parametrize("labels", ["whole", "names", "rows"])
 def test_linear_outputs_of_all_classes_have_the_joint_margin(labels) -> None:
     torch.manual_seed(0)

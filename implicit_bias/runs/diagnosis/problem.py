@@ -52,6 +52,8 @@ class Problem:
     vanishing : tuple of VanishingTensor
         The tensors that the homogenised network does not contain, now and later.
     method : Method
+    homogeneous : bool
+        True of a network that is homogeneous as it is.
     """
 
     rates: Rates
@@ -59,6 +61,7 @@ class Problem:
     increment: float
     vanishing: tuple[VanishingTensor, ...]
     method: Method
+    homogeneous: bool
 
     @property
     def regime(self) -> Regime:
@@ -88,10 +91,10 @@ class Problem:
             )
         if regime.name is RegimeName.OPEN:
             return _why_open(self.rates)
-        if not method.joint and (regime.zeroed or regime.name is RegimeName.HIGHEST_RATE):
+        if not method.joint and not self.homogeneous:
             return (
-                f"theorems in the {method.norm_in_words} are of homogeneous networks: that "
-                f"{_listed(regime.zeroed or regime.kept)} vanish is observed alone"
+                f"theorems in the {method.norm_in_words} are of homogeneous networks: what "
+                "vanishes in others is observed alone"
             )
         return ""
 
@@ -102,7 +105,7 @@ class Problem:
             return Theory("none", f"no theorem: {self.unnamed}", "none", "none names a problem", ())
         if self.regime.name is RegimeName.HIGHEST_RATE:
             source = f"{KUNIN}, gradient flow"
-        elif self.regime.zeroed:
+        elif not self.homogeneous:
             source = f"{CAI}, gradient flow"
         else:
             source = LYU_44 if self.method.joint else STEEPEST
@@ -116,6 +119,8 @@ class Problem:
         if self.regime.name is RegimeName.HIGHEST_RATE:
             norm = f"sum of ||w_i||^2 over {_listed(self.regime.minimised)}"
         without = f" with {_listed(self.regime.zeroed)} at 0" if self.regime.zeroed else ""
+        if not (self.homogeneous or without) and self.regime.name is RegimeName.TOP:
+            without = " of what is left as all weights grow"
         return f"min {norm}  s.t.  every margin >= 1{without}, locally"
 
 
@@ -156,7 +161,7 @@ def find_problem(
     if earlier is None and method.is_descent and level is not None and level.residual < FAR:
         lam = torch.from_numpy(np.array(level.multipliers))
     vanishing = vanishing_tensors(subject, rates, multipliers=lam, earlier=earlier)
-    return Problem(rates, level, found.state.increment_residual, vanishing, method)
+    return Problem(rates, level, found.state.increment_residual, vanishing, method, homogeneous)
 
 
 def theory_of(found: MeasuredNetwork, method: Method) -> Theory:
@@ -195,6 +200,8 @@ def problem_evidence(found: MeasuredNetwork, problem: Problem) -> Iterator[Evide
     what = "a KKT point of the network"
     if regime.zeroed:
         what += f" without {_listed(regime.zeroed)}"
+    elif not problem.homogeneous:
+        what = "a KKT point of what is left of the network as all weights grow"
     degree = problem.rates.homogenised.degree or found.structure.homogeneity.degree
     numbers = f"{what} (degree {degree:g}), least {problem.method.norm_in_words} at margin 1"
     known = []
@@ -206,7 +213,7 @@ def problem_evidence(found: MeasuredNetwork, problem: Problem) -> Iterator[Evide
         )
     if not math.isnan(problem.increment):
         known.append(f"of what was added since {number(problem.increment, '.2g')}")
-    if regime.zeroed:
+    if not problem.homogeneous:
         known.append(f"that network has {regime.margin_ratio:.4f} of the margin")
     known += [_said(one) for one in sorted(problem.vanishing, key=lambda one: -one.share)[:1]]
     yield Evidence(theory="problem", numbers=numbers, reason="; ".join(known), beside=beside)
@@ -250,7 +257,7 @@ def problem_finding(found: MeasuredNetwork, problem: Problem) -> Finding:
     values = {
         "kkt_residual": math.nan if level is None else level.residual,
         "kkt_ratio": math.nan if level is None else level.ratio_bound,
-        "homogenised_ratio": regime.margin_ratio if regime.zeroed else math.nan,
+        "homogenised_ratio": math.nan if problem.homogeneous else regime.margin_ratio,
     }
     known = {name: value for name, value in values.items() if not math.isnan(value)}
     return Finding.said(
@@ -276,12 +283,12 @@ def homogenised_findings(
         Finds the local limit of a network, as `find_local` does.
     """
     regime, subject = problem.regime, problem.regime.subject
-    top = regime.name is RegimeName.TOP and bool(regime.zeroed) and not problem.unnamed
+    top = regime.name is RegimeName.TOP and not problem.homogeneous and not problem.unnamed
     if not top or subject is None or subject.n_outputs > 1 or not subject.by_sample:
         return
     structure = recognise(subject)
     left = measure_own(structure, find_optimum(structure, subject.data.y.numpy()), None)
-    name = f"without {_listed(regime.zeroed)}"
+    name = f"without {_listed(regime.zeroed)}" if regime.zeroed else "as all weights grow"
     limit = left.optimum.limit
     if left.named and limit is not None:
         yield Finding(
@@ -328,13 +335,14 @@ def _record(problem: Problem, shares: Mapping[str, float]) -> dict[str, Any]:
 
 def _assumptions(problem: Problem) -> Iterator[Assumption]:
     regime, homogenised = problem.regime, problem.rates.homogenised
-    if regime.name is RegimeName.TOP and regime.zeroed:
+    if regime.name is RegimeName.TOP and not problem.homogeneous:
+        separates = f" without {_listed(regime.zeroed)}" if regime.zeroed else " as all grow"
         yield Assumption(
             f"the network is near-homogeneous: <w, grad f> - {homogenised.degree} f is of lower "
             "degree over all weights (measured)", True, "near-homogeneous", "measured",
         )  # fmt: skip
         yield Assumption(
-            f"it separates the data without {_listed(regime.zeroed)} (measured)", True,
+            f"it separates the data{separates} (measured)", True,
             "separates without them", "measured",
         )  # fmt: skip
         yield Assumption(
