@@ -84,6 +84,8 @@ class Problem:
             )
         if method.norms is None:
             return method.remark
+        if regime.name is RegimeName.OPEN and not self.rates.homogenised.near:
+            return _why_open(self.rates)
         if regime.early:
             return (
                 f"too early: log(1/loss) is {regime.log_inverse_loss:.3g}, and below 10 other "
