@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-import torch
-
 from ..._support.words import LossName
 from ..losses.margins import loss_margins
-from ..losses.objectives import get_loss
+from ..losses.objectives import log_mean_loss
 from .homogenised import Homogenised, homogenise
 from .rates import ExactRates, are_scale_free, exact_rates, with_zeros
 from .subject import Subject
@@ -160,10 +158,7 @@ def _is_settled(subject: Subject, rates: ExactRates, near: bool) -> bool:
 
 def log_inverse_loss(subject: Subject, loss: LossName = "logistic") -> float:
     """Return log(1/loss) of the mean loss of the subject's margins, at any size of them."""
-    logarithm = get_loss(loss).logarithm
-    assert logarithm is not None
-    each = logarithm.value(loss_margins(subject.scores({}), subject.data.y))
-    return math.log(len(each)) - float(torch.logsumexp(each, dim=0))
+    return -float(log_mean_loss(loss_margins(subject.scores({}), subject.data.y), loss))
 
 
 def _least(subject: Subject) -> float:

@@ -177,16 +177,18 @@ def diagnose(
             _require_own(trajectory, found)
         finite = finite_finding(found, method, kind)
         shown.stage("measuring how its weights grow")
-        problem = None
-        if finite is None:
-            problem = find_problem(found, method, kind, before)
+        problem = find_problem(found, method, kind, before) if finite is None else None
         shown.stage("looking for its local limit")
         search = partial(find_local, max_weights=max_weights, max_seconds=max_seconds)
-        findings = tuple(_find(found, finite or problem, method, kind, trajectory, search))
-        own = Finding.said("own", objects={"network": network})
-        theory = problem.theory if problem is not None else theory_of(found, method)
+        findings: tuple[Finding, ...]
         if finite is not None:
             theory = RIDGE
+            network_alone = replace(network_finding(found, kind), assumptions=(method.of_batches,))
+            findings = (finite, form_finding(structure, assumes=False), network_alone)
+        else:
+            theory = problem.theory if problem is not None else theory_of(found, method)
+            findings = tuple(_find(found, problem, method, kind, trajectory, search))
+        own = Finding.said("own", objects={"network": network})
         heading = _heading(found, theory, held_out, f"{loss} loss, {method.in_words}")
         return Report(heading, (*findings, own), call="implicit_bias.diagnose(network, X, y)")
 
@@ -199,17 +201,13 @@ def _optimum(structure: Structure, method: Method) -> Optimum:
 
 def _find(
     found: MeasuredNetwork,
-    problem: Problem | Finding | None,
+    problem: Problem | None,
     method: Method,
     loss: MarginLoss,
     trajectory: Trajectory | None,
     search: Callable[[MeasuredNetwork], Finding],
 ) -> Iterator[Finding]:
-    """Yield the findings in the order of a reader; a finding in place of a problem is its limit."""
-    if isinstance(problem, Finding):
-        yield from (problem, form_finding(found.structure, assumes=False))
-        yield replace(network_finding(found, loss), assumptions=(method.of_batches,))
-        return
+    """Yield the findings in the order of a reader."""
     twins = unseparated_twins(found.structure.subject)
     course = None if trajectory is None else course_finding(trajectory, found)
     local = search(found) if problem is None else None

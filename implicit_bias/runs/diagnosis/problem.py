@@ -12,12 +12,13 @@ import torch
 
 from ..._support.words import MarginLoss
 from ...measures.level import KKTLevel, level_of
-from ...networks.recognition.regime import Rates, Regime, RegimeName, find_rates
+from ...networks.recognition.regime import EARLY, Rates, Regime, RegimeName, find_rates
 from ...networks.recognition.shares import VanishingTensor, vanishing_tensors
 from ...networks.recognition.structure import Form, recognise
 from ...networks.recognition.subject import Weights
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import DASH, number
+from ...quantities.papers import CAI_2025, KUNIN_2023, LYU_44, TSILIVIS_2024
 from ...quantities.premises import DIRECTION
 from ...quantities.said import Side, Table
 from ..reports.finding import Finding
@@ -26,15 +27,11 @@ from ..reports.views import Views
 from .method import Method
 from .optimum import find_optimum
 from .state import MeasuredNetwork, held_back_by, measure_own
-from .theory import Theory
+from .theory import Theory, listed
 
 GROWTH = "how the weights grow, and what is predicted at ten times log(1/loss) (measured)"
 # KKT residual from which on multipliers predict nothing.
 FAR = 0.2
-CAI = "Cai et al. 2025 (arXiv 2502.16075)"
-KUNIN = "Kunin et al. 2023 (arXiv 2210.03820)"
-LYU_44 = "Lyu and Li 2020, theorem 4.4"
-STEEPEST = "Tsilivis et al. 2024 (arXiv 2410.22069)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +66,6 @@ class Problem:
         return self.rates.regime
 
     @property
-    def named(self) -> bool:
-        """True where a theorem names a problem for these weights and this method."""
-        return not self.unnamed
-
-    @property
     def unnamed(self) -> str:
         """Why no theorem names a problem; empty where one does."""
         method, regime = self.method, self.regime
@@ -88,8 +80,8 @@ class Problem:
             return _why_open(self.rates)
         if regime.early:
             return (
-                f"too early: log(1/loss) is {regime.log_inverse_loss:.3g}, and below 10 other "
-                "weights may come to carry the margins"
+                f"too early: log(1/loss) is {regime.log_inverse_loss:.3g}, and below {EARLY:g} "
+                "other weights may come to carry the margins"
             )
         if regime.name is RegimeName.OPEN:
             return _why_open(self.rates)
@@ -106,11 +98,11 @@ class Problem:
         if self.unnamed:
             return Theory("none", f"no theorem: {self.unnamed}", "none", "none names a problem", ())
         if self.regime.name is RegimeName.HIGHEST_RATE:
-            source = f"{KUNIN}, gradient flow"
+            source = f"{KUNIN_2023}, gradient flow"
         elif not self.homogeneous:
-            source = f"{CAI}, gradient flow"
+            source = f"{CAI_2025}, gradient flow"
         else:
-            source = LYU_44 if self.method.joint else STEEPEST
+            source = LYU_44 if self.method.joint else TSILIVIS_2024
         theorem = f"directional limits are KKT points of a margin problem ({source})"
         return Theory("none", theorem, self.program, source, ())
 
@@ -119,8 +111,8 @@ class Problem:
         """The problem in a line."""
         norm = "||w||^2 / 2" if self.method.joint else f"{self.method.norm_in_words} of w"
         if self.regime.name is RegimeName.HIGHEST_RATE:
-            norm = f"sum of ||w_i||^2 over {_listed(self.regime.minimised)}"
-        without = f" with {_listed(self.regime.zeroed)} at 0" if self.regime.zeroed else ""
+            norm = f"sum of ||w_i||^2 over {listed(self.regime.minimised)}"
+        without = f" with {listed(self.regime.zeroed)} at 0" if self.regime.zeroed else ""
         if not (self.homogeneous or without) and self.regime.name is RegimeName.TOP:
             without = " of what is left as all weights grow"
         return f"min {norm}  s.t.  every margin >= 1{without}, locally"
@@ -181,7 +173,7 @@ def problem_evidence(found: MeasuredNetwork, problem: Problem) -> Iterator[Evide
         yield Evidence(theory="none", reason=problem.unnamed, beside=beside)
         return
     if regime.name is RegimeName.HIGHEST_RATE and regime.kept:
-        carriers = _listed(regime.kept)
+        carriers = listed(regime.kept)
         verb = "carries" if len(regime.kept) == 1 else "carry"
         yield Evidence(
             theory="regime",
@@ -193,7 +185,7 @@ def problem_evidence(found: MeasuredNetwork, problem: Problem) -> Iterator[Evide
     if regime.name is RegimeName.HIGHEST_RATE:
         yield Evidence(
             theory="problem",
-            numbers=f"a KKT point with the least norm of {_listed(regime.minimised)}, the weights "
+            numbers=f"a KKT point with the least norm of {listed(regime.minimised)}, the weights "
             "of the highest rate, at margin 1",
             reason="if weights converge at their exact rates",
             beside=beside,
@@ -201,7 +193,7 @@ def problem_evidence(found: MeasuredNetwork, problem: Problem) -> Iterator[Evide
         return
     what = "a KKT point of the network"
     if regime.zeroed:
-        what += f" without {_listed(regime.zeroed)}"
+        what += f" without {listed(regime.zeroed)}"
     elif not problem.homogeneous:
         what = "a KKT point of what is left of the network as all weights grow"
     degree = problem.rates.homogenised.degree or found.structure.homogeneity.degree
@@ -236,8 +228,7 @@ def problem_finding(found: MeasuredNetwork, problem: Problem) -> Finding:
     exact = problem.rates.exact
     gone = {one.name: one for one in problem.vanishing}
     weights = found.structure.subject.weights
-    whole = math.sqrt(sum(float(p.square().sum()) for p in weights.values()))
-    shares = {name: float(p.norm()) / whole for name, p in weights.items()}
+    shares = {name: float(p.norm()) / found.state.weight_norm for name, p in weights.items()}
     rows = tuple(
         (
             name,
@@ -290,7 +281,7 @@ def homogenised_findings(
         return
     structure = recognise(subject)
     left = measure_own(structure, find_optimum(structure, subject.data.y.numpy()), None)
-    name = f"without {_listed(regime.zeroed)}" if regime.zeroed else "as all weights grow"
+    name = f"without {listed(regime.zeroed)}" if regime.zeroed else "as all weights grow"
     limit = left.optimum.limit
     if left.named and limit is not None:
         yield Finding(
@@ -338,7 +329,7 @@ def _record(problem: Problem, shares: Mapping[str, float]) -> dict[str, Any]:
 def _assumptions(problem: Problem) -> Iterator[Assumption]:
     regime, homogenised = problem.regime, problem.rates.homogenised
     if regime.name is RegimeName.TOP and not problem.homogeneous:
-        separates = f" without {_listed(regime.zeroed)}" if regime.zeroed else " as all grow"
+        separates = f" without {listed(regime.zeroed)}" if regime.zeroed else " as all grow"
         yield Assumption(
             f"the network is near-homogeneous: <w, grad f> - {homogenised.degree} f is of lower "
             "degree over all weights (measured)", True, "near-homogeneous", "measured",
@@ -352,7 +343,7 @@ def _assumptions(problem: Problem) -> Iterator[Assumption]:
             None, "the theorem's threshold", "not computed",
         )  # fmt: skip
     if regime.name is RegimeName.HIGHEST_RATE:
-        carriers = _listed(regime.kept or regime.minimised)
+        carriers = listed(regime.kept or regime.minimised)
         yield Assumption(
             f"conditional separability: no weights separate with {carriers} at 0",
             None, "conditional separability", "other weights may do without",
@@ -381,8 +372,3 @@ def _n_lost(found: MeasuredNetwork, regime: Regime) -> int:
     zeros = {name: 0 * subject.weights[name] for name in (*regime.kept, *regime.zeroed)}
     margins = subject.margins({**subject.weights, **zeros})
     return len(set(subject.rows[margins <= 0, 0].tolist()))
-
-
-def _listed(words: Any) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else str(last)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -154,7 +154,7 @@ def form_in_words(structure: Structure) -> str:
         return f"{structure.form.value}, homogeneous of degree {found.degree:g}"
     if found.mixed:
         return (
-            f"not homogeneous because of {_listed(found.mixed)}, without which it is of degree "
+            f"not homogeneous because of {listed(found.mixed)}, without which it is of degree "
             f"{found.degree_without:g}"
         )
     if found.error <= SAME:
@@ -163,7 +163,7 @@ def form_in_words(structure: Structure) -> str:
             "L f, as where a backward is a surrogate, or weights are detached"
         )
     if len(found.powers) > 1:
-        terms = _listed([str(power) for power in found.powers])
+        terms = listed([str(power) for power in found.powers])
         return f"not homogeneous: a sum of terms of degrees {terms}"
     if found.powers:
         return (
@@ -173,6 +173,7 @@ def form_in_words(structure: Structure) -> str:
     return "not homogeneous, and not because of a few biases"
 
 
-def _listed(words: tuple[str, ...] | list[str]) -> str:
+def listed(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
