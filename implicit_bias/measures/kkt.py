@@ -20,7 +20,7 @@ from .._support.shown import ReadOnly
 from .._support.solve import Norm, NormName, nonnegative_fit
 from .._support.words import WeightNorm
 from ..networks.adapted import detached_copy, in_float64, plain
-from ..networks.losses.margins import are_classes
+from ..networks.losses.margins import are_classes, by_sample
 from ..networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ..networks.protocols import HasDualNorms, check_homogeneous, check_scores
 from ..networks.relative import RelativeScores, pair_gates
@@ -276,7 +276,7 @@ def kkt_distance(
         complementarity=float(lam @ excess) / total if total > 0 else math.nan,
         epsilon=epsilon,
         delta=float((lam * excess).max()),
-        multipliers=_by_sample(lam, given.y).cpu().numpy(),
+        multipliers=by_sample(lam, given.y).cpu().numpy(),
         dual_norms=_dual_norms(network, lam, data, (size**2 / degree) ** ((degree - 2) / 2)),
         ratio=ratio.above,
         ratio_bound=ratio.below,
@@ -341,15 +341,6 @@ def _margins_as_scores(
     each = data.take(samples)
     gates, shape = pair_gates(each.gates, pairs)
     return RelativeScores(network, shape), GatedData(each.X, torch.ones_like(each.X[:, 0]), gates)
-
-
-def _by_sample(lam: Tensor, targets: Tensor) -> Tensor:
-    """Return multipliers like the targets: those (m,) of relative margins as (n, K)."""
-    if not are_classes(targets):
-        return lam
-    every = torch.zeros_like(targets)
-    every[targets == 0] = lam
-    return every
 
 
 def _residual_bound(w: Tensor, off: Tensor, wanted: Tensor, slope: Tensor) -> float:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from ...networks.losses.margins import are_classes
+from ...networks.losses.margins import are_classes, by_sample
 from ...networks.placed_data import GatedData
 from ...networks.recognition.subject import Subject
 from .gradients import flat
@@ -156,12 +156,7 @@ class MarginRows:
 
     def by_sample(self, lam: Tensor) -> Tensor:
         """Return multipliers (R,) like the labels: (n,), or (n, K) with 0 at a sample's own."""
-        y = self.subject.data.y
-        if not are_classes(y):
-            return lam
-        every = torch.zeros_like(y)
-        every[y == 0] = lam
-        return every
+        return by_sample(lam, self.subject.data.y)
 
     def named(self, vector: Tensor) -> dict[str, Tensor]:
         """Return a vector (P,) by the names of the weights, in their shapes."""

@@ -47,6 +47,15 @@ def least_margins(scores: Tensor, targets: Tensor) -> Tensor:
     return -_of_others(scores, targets).amax(-1) if are_classes(targets) else targets * scores
 
 
+def by_sample(multipliers: Tensor, targets: Tensor) -> Tensor:
+    """Return multipliers of all margins like the targets: (n,), or (n, K) with 0 at their own."""
+    if not are_classes(targets):
+        return multipliers
+    every = torch.zeros_like(targets)
+    every[targets == 0] = multipliers
+    return every
+
+
 def margin_gradient(coefficients: Tensor, scores: Tensor, targets: Tensor) -> Tensor:
     """Return the gradient of ``sum_n coefficients_n m_n`` in the scores, m `loss_margins`.
 

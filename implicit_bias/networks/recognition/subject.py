@@ -117,11 +117,12 @@ class Subject:
         return self.margins_of(self.scores(weights))
 
     def margins_of(self, scores: Tensor) -> Tensor:
-        """Return the margins (R,) of scores, or of their derivatives, as `scores` returns them."""
+        """Return the margins (R, ...) of scores, or of their derivatives with any further axes."""
         y = self.data.y
-        if scores.ndim == 1:
-            return y * scores
-        return ((scores * y).sum(1, keepdim=True) - scores)[y == 0]
+        own = y.view(*y.shape, *[1] * (scores.ndim - y.ndim)) * scores
+        if y.ndim == 1:
+            return own
+        return (own.sum(1, keepdim=True) - scores)[y == 0]
 
     def on(self, X: Tensor, gates: Tensor | None) -> Subject:
         """Return the same module on other inputs; labels are ones."""

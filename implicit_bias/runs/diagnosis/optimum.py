@@ -144,8 +144,7 @@ def _of_classes(structure: Structure) -> Optimum:
         "one gradient a score",
         "take fewer samples or a smaller network",
     )
-    gradients, y = score_gradients(subject), subject.data.y
-    margins = ((gradients * y[:, :, None]).sum(1, keepdim=True) - gradients)[y == 0]
+    margins = subject.margins_of(score_gradients(subject))
     limit = solve_limit(HardMarginSVM(), margins.numpy(), np.ones(len(margins)))
 
     def features(other: Subject) -> Floats:
