@@ -7,6 +7,7 @@ from .limits.exact.joint_margin import JointMargin as JointMargin
 from .limits.exact.l1 import L1Margin as L1Margin
 from .limits.exact.linear import HardMarginSVM as HardMarginSVM
 from .limits.exact.path_lasso import PathLasso as PathLasso
+from .limits.exact.tokens import TokenMargin as TokenMargin
 from .limits.finite.program import LeastPotential as LeastPotential
 from .limits.finite.program import WeightDecay as WeightDecay
 from .limits.formulation import Formulation as Formulation

@@ -21,7 +21,7 @@ TrainerName = Literal[MarginTrainer, "newton"]
 # Losses that fall exponentially in the margin y f, y in {-1, +1}, without ever being 0: they have a
 # logarithm, which trainers that go far along work with.
 MarginLoss = Literal["logistic", "exponential"]
-LossName = Literal[MarginLoss, "squared", "cross-entropy", "excess", "softmax"]
+LossName = Literal[MarginLoss, "squared", "cross-entropy", "excess", "softmax", "attention"]
 # Those of students, on soft labels.
 SoftLoss = Literal["cross-entropy", "squared"]
 

@@ -32,6 +32,8 @@ from .exact.paths import gate_layers as gate_layers
 from .exact.sign_layers import SignLayerBounds as SignLayerBounds
 from .exact.sign_layers import sign_layer_bounds as sign_layer_bounds
 from .exact.split import SplitLimit as SplitLimit
+from .exact.tokens import TokenLimit as TokenLimit
+from .exact.tokens import solve_token_svm as solve_token_svm
 from .finite.diagonal import DiagonalLimit as DiagonalLimit
 from .finite.diagonal import solve_diagonal as solve_diagonal
 from .finite.effective_start import EffectiveStart as EffectiveStart

@@ -1,5 +1,6 @@
 """Names of `implicit_bias.networks`, with the modules that they are loaded from."""
 
+from .attention import Attention as Attention
 from .balanced_relu import BalancedReLU as BalancedReLU
 from .balanced_relu import ResidualReLU as ResidualReLU
 from .copied import CopiedUnits as CopiedUnits

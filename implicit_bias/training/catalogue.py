@@ -13,8 +13,10 @@ from types import MappingProxyType
 from .._support.words import DecayName, LossName, MarginLoss, WeightNorm, words
 
 MARGIN_LOSSES, LOSSES = words(MarginLoss), words(LossName)
+# Those with a logarithm that steps can follow: attention has one beside its tokens.
+LOG_LOSSES = (*MARGIN_LOSSES, "attention")
 # Those that have a least value, which losses of margins only tend to.
-LEAST_LOSSES = tuple(loss for loss in LOSSES if loss not in MARGIN_LOSSES)
+LEAST_LOSSES = tuple(loss for loss in LOSSES if loss not in LOG_LOSSES)
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def _steepest(
         full_batch=False,
         automatic=frozenset({False, True}),
         takes_momentum=takes_momentum,
+        losses=LOG_LOSSES,
         stepper=f"steepest_descent:{stepper}",
         norms=(below, last),
         own_momentum=own_momentum,
@@ -120,7 +123,9 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             steps=(1600, 1600),
             learning_rates=(0.04, 0.01),
         ),
-        "normalised": Trainer(automatic=frozenset({False, True}), takes_momentum=True),
+        "normalised": Trainer(
+            automatic=frozenset({False, True}), takes_momentum=True, losses=LOG_LOSSES
+        ),
         "momentum": Trainer(own_momentum=0.9),
         "dual": Trainer(degree=1, stepper="dual_acceleration:DualAcceleration"),
         "annealed": Trainer(degree=None, stepper="annealed_lbfgs:AnnealedLBFGS", steps=(2000,)),
@@ -157,6 +162,12 @@ def check_loss(loss: str, trainer: str) -> None:
     if not isinstance(loss, str) or loss not in LOSSES:
         raise ValueError(f"`loss` must be one of {sorted(LOSSES)}, got {loss!r}")
     taken = losses_of(trainer)
+    if loss not in taken and loss in LOG_LOSSES and taken != LEAST_LOSSES:
+        able = sorted(name for name, one in TRAINERS.items() if loss in one.losses)
+        raise ValueError(
+            f"trainer {trainer!r} asks that the loss {loss!r} fall in every step, and it may rise "
+            f"as attention goes from one token to another: take one of {able}"
+        )
     if loss not in taken and taken == LEAST_LOSSES:
         raise ValueError(
             f"trainer {trainer!r} goes to the least value of the loss, which {loss!r} has not: "

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..networks.losses.margins import loss_margins
 from ..networks.losses.objectives import (
     get_loss,
-    log_mean_loss,
+    log_loss,
     log_mean_loss_gradient,
     mean_loss_gradient,
 )
@@ -67,7 +66,7 @@ def _why(
     weights = [weight.detach() for weight in trained_weights(network)]
     length = _dot(weights, weights) ** 0.5
     scores = network(data.X, data.gates)
-    known, of_margins = scores.detach(), get_loss(settings.loss).logarithm is not None
+    known, of_margins = scores.detach(), get_loss(settings.loss).in_logarithms
     # Any combination of scores in which none has the weight 0, and no two the same.
     uneven = torch.linspace(1, 2, known.numel()).to(known).view_as(known)
     if length == 0 or _length(_slopes(network, scores, uneven)) == 0:
@@ -135,8 +134,8 @@ def _falls(
 def _level(scores: Tensor, y: Tensor, loss: str, unit: float) -> float:
     """Return the logarithm of a mean loss of margins, any other in a unit."""
     scores, y = scores.double(), y.double()
-    if get_loss(loss).logarithm is not None:
-        return float(log_mean_loss(loss_margins(scores, y), loss))
+    if get_loss(loss).in_logarithms:
+        return float(log_loss(scores, y, loss))
     return float(get_loss(loss).value(scores, y).mean()) / unit
 
 

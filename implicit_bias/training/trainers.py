@@ -26,6 +26,9 @@ def make_stepper(stack: NetworkStack, settings: TrainingSettings, n_samples: int
     name = settings.trainer
     if name == "normalised" and not settings.automatic:
         name = "constant"  # steps of a given size, along another gradient
+    elif name == "normalised" and settings.loss == "attention":
+        name = "sign"  # measured steps in the norm of the trainer, here l2: losses may rise as
+        # attention goes from one token to another, which no line search passes
     stepper: Stepper = resolve_name(f"{__package__}.steppers.{get_trainer(name).stepper}")(
         stack, settings, n_samples
     )

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..networks.adapted import plain
-from ..networks.losses.margins import least_margins, loss_margins
-from ..networks.losses.objectives import get_loss, log_mean_loss
+from ..networks.losses.attended import attended_loss
+from ..networks.losses.margins import least_margins
+from ..networks.losses.objectives import get_loss, log_loss
 from ..networks.placed_data import GatedData, trained_weights
 from ..networks.protocols import HasUnitNorms, check_scores
 from .settings import TrainingSettings
@@ -90,7 +91,8 @@ class TrajectoryRecorder:
         with torch.no_grad():
             scores = self._network(self._data.X, self._data.gates)
             check_scores(scores, tuple(self._data.y.shape), self._network)
-            row = self._margin_row(scores) if self._objective.logarithm else self._fit_row(scores)
+            known = self._objective.in_logarithms
+            row = self._margin_row(scores) if known else self._fit_row(scores)
             log_loss: float = row["log_loss"]
             if keep and not self.diverged(log_loss):
                 row |= {"step": step, "seconds": seconds} | self._network_row(row)
@@ -110,7 +112,7 @@ class TrajectoryRecorder:
         A loss of margins must be finite. Another one may come to 0, but a thousand times its first
         value and that of scores 0 it is on its way to overflow.
         """
-        if self._objective.logarithm is not None:
+        if self._objective.in_logarithms:
             return not math.isfinite(log_loss)
         if not self.rows:
             return not log_loss < math.inf
@@ -121,11 +123,14 @@ class TrajectoryRecorder:
 
     def _margin_row(self, scores: Tensor) -> dict[str, Any]:
         known = scores.double()
-        log_loss = float(log_mean_loss(loss_margins(known, self._targets), self._kind))
-        smallest = float(least_margins(known, self._targets).min())
+        log = float(log_loss(known, self._targets, self._kind))
+        if self._objective.of_tokens:
+            smallest = float(attended_loss(known, self._targets)[2])
+        else:
+            smallest = float(least_margins(known, self._targets).min())
         with np.errstate(over="ignore"):
-            loss = float(np.exp(log_loss))
-        return {"loss": loss, "log_loss": log_loss, "smallest_margin": smallest}
+            loss = float(np.exp(log))
+        return {"loss": loss, "log_loss": log, "smallest_margin": smallest}
 
     def _fit_row(self, scores: Tensor) -> dict[str, Any]:
         values = self._objective.value(scores.double(), self._targets)
@@ -147,7 +152,7 @@ class TrajectoryRecorder:
         weights = trained_weights(self._network)
         return {
             "normalised_margin": row["smallest_margin"] / total,
-            "smooth_margin": -log_sum / total if self._objective.logarithm else math.nan,
+            "smooth_margin": -log_sum / total if self._objective.in_logarithms else math.nan,
             "weight_norm": math.hypot(*(float(w.double().norm()) for w in weights)),
             "unit_norms": norms,
             "scores": scores,

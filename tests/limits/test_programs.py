@@ -143,6 +143,12 @@ CASES: dict[str, Case] = {
         programs.JointMargin(), (RNG.normal(size=(N, N + 1)), LABELS),
         lambda: float(np.linalg.norm(direction().zeta)), "W", CONES,
     ),
+    "tokens": Case(
+        programs.TokenMargin("nuclear"), (X.reshape(-1, 4, D), X[::4, :2], X[:, 0].reshape(-1, 4)),
+        lambda: ib.limits.solve_token_svm(
+            X.reshape(-1, 4, D), X[::4, :2], X[:, 0].reshape(-1, 4), norm="nuclear"
+        ).objective, "W", "semidefinite program",
+    ),
     "hard labels": exits(1, LABELS, None),
     "soft labels": exits(0, None, TEACHER),
     "mixed labels": exits(0.3, SOME_LABELS, TEACHER),

@@ -70,6 +70,9 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
     "labels in part": lambda: ib.solve_linear_svm(
         np.vstack([X, X[0]]), [*Y, -Y[0]], inseparable="split"
     ),
+    "tokens": lambda: ib.limits.solve_token_svm(
+        X.reshape(-1, 7, D), None, Y.reshape(-1, 7) + X[:, 1].reshape(-1, 7)
+    ),
     "path lasso": lambda: ib.solve_path_lasso(X, Y, [GATES, GATES]),
     "unit features": lambda: ib.limits.solve_limit(ib.programs.UnitFeatures(2), X, Y),
     "constant experts": lambda: ib.limits.solve_dlgn_svm(X, Y, OPEN, experts="constant"),

@@ -55,6 +55,7 @@ def run_gdln() -> ib.Report:
 RUNS = {"gln": run_gln, "gdln": run_gdln}
 # One of each, to see its attributes; containers are torch's own.
 NETWORKS: dict[str, Callable[[Any], torch.nn.Module]] = {
+    "network:Attention": lambda kind: kind(2, 3, width=4),
     "network:BalancedReLU": lambda kind: kind(2, 3),
     "network:ResidualReLU": lambda kind: kind(2, 3),
     "network:CopiedUnits": lambda kind: kind(ib.FReLU(2, 6, n_outputs=3), copies=3),

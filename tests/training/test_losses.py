@@ -81,6 +81,9 @@ def test_closed_form_gradients_equal_autograd(kind: str) -> None:
         targets = torch.softmax(0.1 * scores.detach().flip(0), 0).view(13, 7)
         targets = targets / targets.sum(1, keepdim=True)
         scores = (scores.detach() / 3).view(13, 7).requires_grad_()
+    if kind == "attention":  # 13 sequences of 7 tokens
+        targets = torch.sin(scores.detach()).view(13, 7)
+        scores = (scores.detach() / 9).view(13, 7).requires_grad_()
     plain = OBJECTIVES[kind].value(scores, targets).mean()
     (expected,) = torch.autograd.grad(plain, scores)
     known = scores.detach()

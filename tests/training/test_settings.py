@@ -21,8 +21,10 @@ def test_the_catalogue_has_a_stepper_for_every_trainer_and_an_objective_for_ever
         assert issubclass(resolve_name(place), Stepper)
     assert OBJECTIVES.keys() == set(LOSSES)
     # Those that work with the logarithm of a loss take the losses that have one, others all.
-    with_logarithm = {name for name, objective in OBJECTIVES.items() if objective.logarithm}
+    with_logarithm = {name for name, objective in OBJECTIVES.items() if objective.in_logarithms}
     taken = {"constant": set(LOSSES), "newton": set(LOSSES) - with_logarithm}
+    searching = {"momentum", "dual", "annealed", "smoothed"}  # losses of attention may rise
+    taken |= dict.fromkeys(searching, with_logarithm - {"attention"})
     for name in TRAINERS:
         assert set(losses_of(name)) == taken.get(name, with_logarithm)
 
@@ -52,7 +54,10 @@ def test_a_trainer_alone_begins_from_its_own_row_of_the_catalogue(trainer) -> No
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"loss": "hinge"}, r"`loss` must be one of \['cross-entropy', 'excess', 'exponential'"),
+        (
+            {"loss": "hinge"},
+            r"`loss` must be one of \['attention', 'cross-entropy', 'excess', 'exponential'",
+        ),
         ({"trainer": "sgd"}, r"`trainer` must be one of \['adam', 'annealed'"),
         ({"batch_size": -1}, "`batch_size` must be at least 0"),
         ({"schedule": ((2**53, 0.1), (1, 0.1))}, "together at most 9007199254740992"),
@@ -79,6 +84,7 @@ def test_a_trainer_alone_begins_from_its_own_row_of_the_catalogue(trainer) -> No
         ),
         ({"trainer": "annealed", "momentum": 0.5}, "has a momentum of its own"),
         ({"trainer": "signum", "momentum": 0.5}, "has a momentum of its own"),
+        ({"trainer": "annealed", "loss": "attention"}, "may rise .* take one of .*'normalised'"),
         ({"trainer": "annealed", "loss": "squared"}, "logarithm of the loss, which 'squared' has"),
     ],
 )

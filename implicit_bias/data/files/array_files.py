@@ -137,3 +137,32 @@ def _as_table(path: Path, inputs: _Stored, stored_labels: _Stored, where: str) -
     source = path.name + (f", arrays {' x '.join(map(str, X.shape[1:]))}" if X.ndim > 2 else "")
     columns = tuple(map(str, range(flat.shape[1])))
     return Table(path.stem, flat, labels, names, columns, source)
+
+
+def read_arrays(
+    path: Path, needed: tuple[str, ...], known: tuple[str, ...]
+) -> dict[str, NDArray[Any]]:
+    """Read arrays by their names from an .npz file: those needed, and known ones that are there.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, TypeError
+        If there is no such file, it is damaged or lacks one that is needed, or one holds objects.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"`data`: there is no file {str(path)!r}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+            for name in needed:
+                if name not in names:
+                    raise ValueError(
+                        f"{str(path)!r} must hold the array {name}, got {listed(names)}"
+                    )
+            wanted = [name for name in (*needed, *known) if name in names]
+            stored = [_Stored(name, partial(archive.open, f"{name}.npy")) for name in wanted]
+            for one in stored:
+                _header(path, one)
+            return {one.name: _array(path, one) for one in stored}
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{str(path)!r} is no .npz file, or is damaged: {error}") from error

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from .attended import attended_loss, selected
 from .kl_divergence import (
     are_distributions,
     binary_kl,
@@ -65,6 +66,8 @@ class Objective:
         None for a loss that is not one of margins.
     axes : tuple of int
         How many axes targets may have: 1 for (n,), 2 for (n, K) of K classes.
+    of_tokens : bool
+        Whether targets are scores of tokens, of which the network's own logits select some.
     """
 
     value: Callable[[Tensor, Tensor], Tensor]
@@ -73,6 +76,12 @@ class Objective:
     accepts: Callable[[Tensor], Tensor]
     logarithm: MarginLogarithm | None = None
     axes: tuple[int, ...] = (1,)
+    of_tokens: bool = False
+
+    @property
+    def in_logarithms(self) -> bool:
+        """True if steps go along the gradient of a logarithm: of margins, or of tokens."""
+        return self.logarithm is not None or self.of_tokens
 
 
 def _margin_objective(
@@ -108,6 +117,12 @@ def _log_logistic(margins: Tensor) -> Tensor:
 def _log_logistic_slope(margins: Tensor) -> Tensor:
     body = margins.clamp(max=_TAIL_START)
     return torch.sigmoid(-body) / logsigmoid(body)
+
+
+def _attention_slope(logits: Tensor, scores: Tensor) -> Tensor:
+    p = torch.softmax(logits, -1)
+    f = (p * scores).sum(-1, keepdim=True)
+    return -torch.exp(-f) * p * (scores - f)
 
 
 OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
@@ -148,6 +163,14 @@ OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
             accepts=are_distributions,
             axes=(2,),
         ),
+        "attention": Objective(
+            value=lambda logits, y: torch.exp(-(torch.softmax(logits, -1) * y).sum(-1)),
+            slope=_attention_slope,
+            targets="scores (n, T) of T >= 2 tokens, not all the same in a row",
+            accepts=lambda y: torch.isfinite(y).all(-1) & (y.amax(-1) > y.amin(-1)),
+            axes=(2,),
+            of_tokens=True,
+        ),
     }
 )
 
@@ -172,6 +195,18 @@ def get_logarithm(kind: str) -> MarginLogarithm:
         known = sorted(name for name, objective in OBJECTIVES.items() if objective.logarithm)
         raise ValueError(f"`loss` must be one of margins, {known}, got {kind!r}")
     return logarithm
+
+
+def log_loss(scores: Tensor, targets: Tensor, kind: str) -> Tensor:
+    """Return the logarithms (B,), in float64, of the mean losses of scores (B, n) or (B, n, K)."""
+    if get_loss(kind).of_tokens:
+        return attended_loss(scores, targets)[0]
+    return log_mean_loss(loss_margins(scores, targets).double(), kind)
+
+
+def pairs_of(scores: Tensor, targets: Tensor, kind: str) -> Tensor:
+    """Return the targets that margins are of: of tokens, rows of those that the scores select."""
+    return selected(scores) if get_loss(kind).of_tokens else targets
 
 
 def mean_loss_gradient(scores: Tensor, targets: Tensor, kind: str) -> Tensor:
@@ -223,8 +258,10 @@ def log_mean_loss_gradient(scores: Tensor, targets: Tensor, kind: str) -> Tensor
     r"""Return the gradient, like the scores (..., n) or (..., n, K), of `log_mean_loss` in them.
 
     Written as :math:`\nabla m_n \, \mathrm{softmax}(\log \ell)_n \, \ell'(m_n) / \ell(m_n)`, in
-    which nothing under- or overflows.
+    which nothing under- or overflows. Of the loss "attention", that of `attended_loss`.
     """
+    if get_loss(kind).of_tokens:
+        return attended_loss(scores, targets)[1].to(scores)
     logarithm, margins = get_logarithm(kind), loss_margins(scores, targets)
     shares = torch.softmax(logarithm.value(margins), dim=-1)
     return margin_gradient(shares * logarithm.slope(margins), scores, targets)
@@ -254,6 +291,9 @@ def smoothed_loss(scores: Tensor, targets: Tensor, kind: str) -> SmoothedLoss:
     Where the smallest of all margins is in the loss's tail, which far along it is, that costs one
     exponential a sample. Only on the CPU, which is asked for nothing here.
     """
+    if get_loss(kind).of_tokens:
+        log_loss, gradient, smallest = attended_loss(scores, targets)
+        return SmoothedLoss(log_loss, gradient.to(scores.dtype), smallest)
     logarithm, known, rows = get_logarithm(kind), scores.double(), targets.double()
     margins = loss_margins(known, rows)
     least = least_margins(known, rows) if are_classes(rows) else margins

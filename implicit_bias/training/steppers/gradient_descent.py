@@ -6,7 +6,6 @@ import torch
 
 from ...networks.losses.objectives import log_mean_loss_gradient, mean_loss_gradient
 from ...networks.placed_data import GatedData
-from ..catalogue import MARGIN_LOSSES, losses_of
 from ..network_stack import NetworkStack, Rate
 from ..settings import TrainingSettings
 from .decay import go_against, shrink
@@ -23,9 +22,7 @@ class GradientDescent(Stepper):
         velocity = [torch.zeros_like(w) for w in stack.weights] if settings.momentum else []
         self.state = {f"velocity.{i}": v for i, v in enumerate(velocity)}
         self._gradient = (
-            log_mean_loss_gradient
-            if losses_of(settings.trainer) == MARGIN_LOSSES
-            else mean_loss_gradient
+            mean_loss_gradient if settings.trainer == "constant" else log_mean_loss_gradient
         )
 
     def step(self, batch: GatedData, rate: Rate) -> None:

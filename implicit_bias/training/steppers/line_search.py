@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from ...networks.losses.objectives import log_loss
 from ...networks.placed_data import GatedData
 from ..catalogue import get_trainer
 from ..network_stack import NetworkStack, Rate
 from ..settings import TrainingSettings
 from .batched import assign, dot, per_network
-from .stepper import Stepper, log_loss, log_loss_gradient
+from .stepper import Stepper, log_loss_gradient
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..._support.solve import Norm, NormName
 from ...networks.losses.margins import are_classes, n_margins, score_gradient
-from ...networks.losses.objectives import smoothed_loss
+from ...networks.losses.objectives import pairs_of, smoothed_loss
 from ...networks.placed_data import GatedData
 from ..catalogue import get_trainer
 from ..network_stack import NetworkStack, Rate
@@ -174,8 +174,8 @@ class NormalisedSteps(Stepper):
         largest = self.state["first"].new_zeros(len(stack.weights[0]))
         scores = stack.scores(batch)
         some = np.unique(np.linspace(0, n - 1, min(n, PROBES)).round().astype(np.int64))
-        pairs = torch.from_numpy(some).to(scores.device)
-        for chosen in score_gradient(scores.detach()[0], batch.y, pairs):
+        pairs, known = torch.from_numpy(some).to(scores.device), scores.detach()[0]
+        for chosen in score_gradient(known, pairs_of(known, batch.y, self._kind), pairs):
             gradients = stack.vjp(scores, chosen.expand_as(scores), keep=True)
             largest = torch.maximum(largest, self._over_layers(dual_norms, gradients).sum(0))
             scores = stack.rescored(scores, batch)
@@ -258,7 +258,8 @@ class SteepestDescent(NormalisedSteps):
         share = SHARE_OF_CLASSES if are_classes(batch.y) else SHARE
         share = share if self._degree == 1 else SHARE_OF_LAYERS
         share *= (1 + float(state["steps"]) / SHARE_HOLDS) ** -(1 / 4)
-        size = _measured_size(loss.score_gradient.double(), changes, batch.y, share)
+        rows = pairs_of(known, batch.y, self._kind)
+        size = _measured_size(loss.score_gradient.double(), changes, rows, share)
         _go(stack, directions, size - trial)
         state["size"] = size
 
@@ -371,16 +372,17 @@ def _measured_size(gradient: Tensor, changes: Tensor, y: Tensor, share: float) -
         Of log(loss) in the scores.
     changes : (B, n) or (B, n, K) tensor
         Of the scores, by a step of size 1.
-    y : (n,) or (n, K) tensor
+    y : (n,), (n, K) or (B, n, K) tensor
     share : float
         kappa.
     """
-    if are_classes(y):  # a margin a pair; its weight is the gradient in the other class's score
+    if y.ndim > 1:  # a margin a pair; its weight is the gradient in the other class's score
         changes = (changes * y).sum(-1, keepdim=True) - changes
         weights, rates = (gradient * (1 - y)).flatten(1), changes.flatten(1)
     else:
         weights, rates = gradient.abs(), changes * y
-    slope, curvature = (weights * rates).sum(1), (weights * rates.square()).sum(1)
+    # Of tokens that are better than the one attended to weights are negative.
+    slope, curvature = (weights * rates).sum(1), (weights.abs() * rates.square()).sum(1)
     largest = rates.abs().amax(1)
     moves = (slope > 0) & (curvature > 0)
     best = share * slope / torch.where(moves, curvature, 1.0)

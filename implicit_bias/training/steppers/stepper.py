@@ -9,8 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...networks.losses.margins import loss_margins
-from ...networks.losses.objectives import log_mean_loss, log_mean_loss_gradient
+from ...networks.losses.objectives import log_loss, log_mean_loss_gradient
 from ...networks.placed_data import GatedData
 from ..network_stack import NetworkStack, Rate
 from ..settings import TrainingSettings
@@ -82,11 +81,6 @@ class FlatStepper(Stepper):
         pairs = zip(weights, values, strict=True)
         chosen = [torch.where(per_network(networks, w), v.to(w.dtype), w) for w, v in pairs]
         assign(weights, chosen)
-
-
-def log_loss(scores: Tensor, targets: Tensor, kind: str) -> Tensor:
-    """Return the logarithms (B,), in float64, of the mean losses of scores (B, n) or (B, n, K)."""
-    return log_mean_loss(loss_margins(scores, targets).double(), kind)
 
 
 def log_loss_gradient(
