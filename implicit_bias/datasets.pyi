@@ -12,9 +12,12 @@ from .data.made.orthants import OrthogonalSeparability as OrthogonalSeparability
 from .data.made.orthants import is_orthogonally_separable as is_orthogonally_separable
 from .data.made.orthants import make_orthosep as make_orthosep
 from .data.made.quadrants import make_quadrants as make_quadrants
+from .data.made.text import text_contexts as text_contexts
 from .data.sample import Sample as Sample
 from .data.tokens import TokenData as TokenData
 from .data.tokens import make_tokens as make_tokens
 from .models.distillation.data import make_angle_task as make_angle_task
 from .models.gdln.data import make_nlgp as make_nlgp
 from .models.gdln.data import make_single_pulse as make_single_pulse
+from .models.next_token.tokens import TokenCounts as TokenCounts
+from .models.next_token.tokens import token_counts as token_counts

@@ -24,4 +24,6 @@ from .models.gln.norms import GLNNorm as GLNNorm
 from .models.gln.norms import gln_norm as gln_norm
 from .models.gln.shallow import ContextSVMs as ContextSVMs
 from .models.heads.losses import HeadLoss as HeadLoss
+from .models.next_token.program import InSupportLoss as InSupportLoss
+from .models.next_token.program import NextTokenSVM as NextTokenSVM
 from .models.orthosep.formulation import OrthogonallySeparable as OrthogonallySeparable

@@ -14,6 +14,8 @@ from ..models.gln.formulation import GLNLimit as GLNLimit
 from ..models.gln.l2 import GLNL2Limit as GLNL2Limit
 from ..models.gln.shallow import ShallowGLNLimit as ShallowGLNLimit
 from ..models.heads.limit import HeadLimit as HeadLimit
+from ..models.next_token.limit import NextTokenLimit as NextTokenLimit
+from ..models.next_token.limit import solve_next_token as solve_next_token
 from ..models.orthosep.cones import ConePair as ConePair
 from ..models.orthosep.cones import solve_cone_pair as solve_cone_pair
 from ..models.orthosep.limit import OrthosepLimit as OrthosepLimit

@@ -25,4 +25,5 @@ from .relu import ReLU as ReLU
 from .relu_mean import GDLN as GDLN
 from .relu_mean import ReLUMean as ReLUMean
 from .student import LinearStudent as LinearStudent
+from .token_decoder import TokenDecoder as TokenDecoder
 from .weights import Starting as Starting

@@ -11,7 +11,7 @@ from ..norms.norm import Norm
 from ..numerics.summation import power_of_two
 from ..programs.images import Floats, Rows
 from ..programs.norm_program import NormProgram, certify_norm
-from .backends.highs import linear_program
+from .backends.highs import Bounds, linear_program
 from .refinement import cancel_blocks
 
 
@@ -31,24 +31,30 @@ class Split:
     bound : float
         What is left of that sum, relative to its terms: proved if at most 2^-52, as
         `Certificate.separation_bound`. 0 where all margins are separable.
+    equality_multipliers : (e,) array
+        Those of equalities, of any sign, which count in that sum.
     """
 
     separable: NDArray[np.bool_]
     B: Floats
     multipliers: Floats
     bound: float
+    equality_multipliers: Floats
 
 
-def split_rows(rows: Rows) -> Split:
+def split_rows(rows: Rows, equalities: Rows | None = None) -> Split:
     """Find the margins that can be positive together, by two linear programs.
 
-        maximise  sum_i s_i   s.t.   A(B) >= s,  0 <= s <= 1
+        maximise  sum_i s_i   s.t.   A(B) >= s,  0 <= s <= 1,  E(B) = 0
 
     has s_i of 0 or 1: a sum of solutions, long enough, has every margin that any has.
 
     Parameters
     ----------
     rows : Rows
+        A.
+    equalities : Rows, optional
+        E, whose margins are 0.
 
     Returns
     -------
@@ -69,26 +75,36 @@ def split_rows(rows: Rows) -> Split:
     >>> found.separable.tolist(), found.bound
     ([True, False, False], 0.0)
     """
-    A = rows.flat / power_of_two(rows.largest())
+    unit = power_of_two(rows.largest())
+    A = rows.flat / unit
     m, size = A.shape
+    E = np.zeros((0, size)) if equalities is None else equalities.flat / unit
     cost, left = np.append(np.zeros(size), -np.ones(m)), np.hstack([-A, np.eye(m)])
     bounds = [*[(None, None)] * size, *[(0.0, 1.0)] * m]
-    found = linear_program(cost, left, bounds=bounds, method="highs")
+    zero = np.hstack([E, np.zeros((len(E), m))])
+    found = linear_program(cost, left, equal=zero, bounds=bounds, method="highs")
     separable = found.x[size:] > 0.5
-    B = found.x[:size].reshape(rows.shape) / power_of_two(rows.largest())
-    multipliers = np.zeros(m)
+    B, lam, nu = found.x[:size].reshape(rows.shape) / unit, np.zeros(m), np.zeros(len(E))
     if separable.all():
-        return Split(separable, B, multipliers, 0.0)
-    others = Rows(A[~separable])
-    equal = others.flat.T
-    proof = linear_program(np.ones(others.n_rows), equal=equal, bounds=(1.0, None), method="highs")
+        return Split(separable, B, lam, 0.0, nu)
+    # Those of equalities as differences, one of two being 0 at a vertex.
+    stacked, n = np.concatenate([A[~separable], E, -E]), m - int(separable.sum())
+    least: list[Bounds] = [(float(i < n), None) for i in range(len(stacked))]
+    proof = linear_program(np.ones(len(stacked)), equal=stacked.T, bounds=least)
     if proof.x is None:
-        return Split(separable, B, multipliers, 1.0)
-    program = NormProgram(others, Norm())
-    lam = np.asarray(proof.x, dtype=np.float64)
+        return Split(separable, B, lam, 1.0, nu)
+    used = proof.x > 0
+    proof.x[used], bound = _cancelled(Rows(stacked[used]), proof.x[used])
+    lam[~separable] = proof.x[:n]
+    up, down = np.split(proof.x[n:], 2)
+    return Split(separable, B, lam, bound if proof.x[:n].min() > 0 else 1.0, up - down)
+
+
+def _cancelled(rows: Rows, lam: Floats) -> tuple[Floats, float]:
+    """Return multipliers near these under which rows cancel to rounding, and what is left."""
+    program = NormProgram(rows, Norm())
     bound = certify_norm(program, dual=lam).separation_bound
     if bound > 2.0**-52:
-        lam = np.asarray(cancel_blocks(others.standard(), lam))
+        lam = np.asarray(cancel_blocks(rows.standard(), lam))
         bound = certify_norm(program, dual=lam).separation_bound
-    multipliers[~separable] = lam
-    return Split(separable, B, multipliers, bound if lam.min() > 0 else 1.0)
+    return lam, bound

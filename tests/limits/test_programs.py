@@ -27,6 +27,7 @@ KERNEL = FEATURES @ FEATURES.T  # singular
 LABELS = RNG.integers(0, K, size=N)
 SOME_LABELS = np.where(np.arange(N) < N // 2, LABELS, -1)
 TEACHER = 2 * FEATURES @ RNG.normal(size=(2 * D, K))
+CHANCES = np.array([[0.5, 0.5, 0, 0], [0, 0.5, 0.25, 0.25], [0, 0, 1.0, 0], [0, 1.0, 0, 0]])
 FAMILY = RNG.normal(size=(C, 1, 1, D)) + RNG.normal(size=(1, C, 1, D)) + RNG.normal(size=(C, D))
 
 LINEAR, QUADRATIC, CONES = "linear program", "quadratic program", "second-order cone program"
@@ -91,6 +92,12 @@ def cross_entropies(logits, labels, teacher, share: float) -> float:
     return float(total)
 
 
+def in_support() -> float:
+    """The limit of the loss of next tokens."""
+    limit = ib.limits.solve_next_token(X[:4], CHANCES, START[:4]).require()
+    return limit.entropy + limit.excess
+
+
 def hinges() -> Case:
     """Two ReLUs next to a linear predictor."""
     w = ib.solve_linear_svm(X, Y).zeta
@@ -152,6 +159,13 @@ CASES: dict[str, Case] = {
     "hard labels": exits(1, LABELS, None),
     "soft labels": exits(0, None, TEACHER),
     "mixed labels": exits(0.3, SOME_LABELS, TEACHER),
+    "next token": Case(
+        programs.NextTokenSVM(), (X[:4], CHANCES),
+        lambda: ib.limits.solve_next_token(X[:4], CHANCES).require().objective, "W", CONES,
+    ),
+    "loss in support": Case(
+        programs.InSupportLoss(), (X[:4], CHANCES, START[:4]), in_support, "W t", EXPONENTIAL,
+    ),
     "unit features": margins(programs.UnitFeatures(2), np.hstack([MIRRORED, X])),
     "relu": hinges(),
     "least potential": Case(
@@ -288,7 +302,8 @@ def test_size_and_kind_are_those_that_cvxpy_compiles(name) -> None:
     assert quadratic == (case.kind == QUADRATIC)
     json.dumps(told.to_dict(), allow_nan=False)
     lines = str(told).splitlines()
-    assert lines[0].startswith("minimise    ") and lines[-1].startswith("size        ")
+    assert lines[0].startswith("minimise    ")
+    assert [line[:4] for line in lines[-2:] if line[0] != " "][-1] == "size"
     assert max(map(len, lines)) <= 100 and all(line == line.rstrip() for line in lines)
     cut = re.compile(r"(<[^>]*|\[[^\]]*)$")  # a bracket that another line closes
     assert not any(map(cut.search, lines))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import implicit_bias as ib
+import solvers
 from implicit_bias.limits import solve_multiclass_svm
 
 
@@ -121,6 +122,21 @@ def test_labels_of_two_signs_have_the_split_of_two_classes_in_one_vector(norm) -
         assert limit.objective == pytest.approx(13.98077158, rel=1e-7)
         # The direction is the sum of its margins' rows, less their part in the span of the others.
         assert (limit.dual * y) @ X == pytest.approx(limit.zeta / limit.objective, abs=1e-6)
+
+
+def test_equalities_take_part_in_a_split_and_in_its_proof() -> None:
+    rng = np.random.default_rng(6)
+    A, E = rng.normal(size=(8, 7)), rng.normal(size=(3, 7))
+    A[4:] = [[-1.0], [2.0], [1.0], [-1.0]] * A[:4] + rng.normal(size=(4, 3)) @ E
+    found = solvers.split_rows(solvers.Rows(A), solvers.Rows(E))
+    # On the zeros of E, two rows are opposite to others, and two are parallel.
+    ends = [False, True, True, False]
+    assert found.separable.tolist() == [*ends, *ends]
+    assert found.bound <= 2.0**-52 and (A @ found.B)[found.separable].min() > 0.99
+    assert np.abs(E @ found.B).max() < 1e-9 and np.abs((A @ found.B)[~found.separable]).max() < 1e-9
+    lam, nu = found.multipliers, found.equality_multipliers
+    assert (lam > 0).tolist() == (~found.separable).tolist() and nu.min() < 0 < nu.max()
+    assert np.abs(lam @ A + nu @ E).max() < 1e-14 * lam.max()
 
 
 def test_limits_that_nothing_separates_name_the_way_out() -> None:

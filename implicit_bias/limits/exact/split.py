@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Unpack
 
@@ -11,11 +12,13 @@ from scipy.special import logsumexp, softmax
 
 from ..._support.solve import (
     Certificate,
-    Factor,
+    Norm,
     NormName,
     NormProgram,
     Rows,
+    Settings,
     Solution,
+    SolverName,
     Status,
     damped_newton,
     dense_rows,
@@ -29,6 +32,8 @@ from ..predictors import LinearPredictor, MulticlassPredictor
 from ..result import MaxMarginResult, how_many
 
 RESOLUTION = 2.0**-52
+# Singular values of rows below this share of the largest are those of dependent ones.
+DEPENDENT = 1e-10
 # What limits say where nothing separates, with the name of their function.
 WAY_OUT = (
     Status.NOT_SEPARABLE.advice
@@ -61,8 +66,8 @@ class SplitLimit(MaxMarginResult):
     split_bound : float
         What is left of that sum relative to its terms; a proof if at most 2^-52.
     finite_error : float
-        Length of Newton's step at `finite`, relative to it: to first order its distance from the
-        minimiser.
+        A bound of the distance of `finite` from the minimiser, by gradient and lowest curvature,
+        relative to `finite` where that is longer than 1.
     norm : str
         Norm of the direction. Training is known to go there for "l2".
     status : Status
@@ -86,7 +91,7 @@ class SplitLimit(MaxMarginResult):
         "  {n_separable} separable {_kind} and {n_contradictory} others, split proved to "
         "{split_bound:.2g}\n"
         "  direction in [{dual_objective:.10g}, {objective:.10g}], gap {gap:.2g} (tol {tol:.2g})\n"
-        "  finite part of norm {_finite_norm:.6g}, error about {finite_error:.1g}"
+        "  finite part of norm {_finite_norm:.6g}, error at most {finite_error:.1g}"
     )
 
     zeta: Floats
@@ -166,55 +171,151 @@ def solve_split(
     rows = dense_rows(image)
     split = split_rows(Rows(rows.reshape(-1, *image.shape)))
     solver, settings = chosen(**({"solver": solver_of(norm)} | solving))  # type: ignore[arg-type]
-    inside, others = rows[split.separable], rows[~split.separable]
-    E = Rows(others.reshape(-1, *image.shape)) if len(others) else None
-    dual = np.zeros(image.n_rows)
-    nothing = Certificate(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, RESOLUTION)
-    found = Solution(np.zeros(shape), dual, Status.SOLVED, nothing, settings.tol, 0, 0.0, solver)
-    if len(inside):
-        direction = NormProgram(Rows(inside.reshape(-1, *image.shape)), norm, E)
-        found = solved = solve_norm(direction, solver=solver, settings=settings)
-        dual[split.separable], dual[~split.separable] = solved.dual, solved.equality_dual
-    finite, error = _finite_part(others, samples[~split.separable])
+    found, dual = solve_direction(
+        rows.reshape(-1, *image.shape), split.separable, norm, solver=solver, settings=settings
+    )
+    others = rows[~split.separable]
+    loss = SpanLoss(others, samples[~split.separable])
+    u = loss.minimiser()
     return SplitLimit.read(
         found,
         zeta=found.primal.reshape(shape),
-        finite=finite.reshape(shape),
+        finite=loss.weights_of(u).reshape(shape),
         separable=placed(split.separable.astype(float)) > 0,
         dual=placed(dual),
         split_dual=placed(split.multipliers),
         split_bound=split.bound,
-        finite_error=error,
+        finite_error=loss.error(u),
         norm=norm.name,
         status=found.status if split.bound <= RESOLUTION else Status.UNDECIDED,
     )
 
 
-def _finite_part(rows: Floats, sample: NDArray[np.int64]) -> tuple[Floats, float]:
-    """Minimiser of the loss of contradictory margins in their span, and Newton's step there."""
-    if len(rows) == 0:
-        return np.zeros(rows.shape[1]), 0.0
-    _, s, W = np.linalg.svd(rows, full_matrices=False)
-    basis = W[s > 1e-10 * s[0]]
-    A = rows @ basis.T
-    known, place = np.unique(sample, return_inverse=True)
-    column = np.concatenate([np.arange(count) for count in np.bincount(place)])
+def solve_direction(
+    rows: Floats,
+    separable: NDArray[np.bool_],
+    norm: Norm,
+    *,
+    solver: SolverName,
+    settings: Settings,
+) -> tuple[Solution, Floats]:
+    """Solve for the direction of the margins that are separable, 0 at the others.
 
-    def logits(u: Floats) -> Floats:
-        """Minus the margins of each sample, behind a 0 for its own class."""
-        table = np.full((len(known), 1 + int(column.max()) + 1), -np.inf)
-        table[:, 0], table[place, 1 + column] = 0.0, -(A @ u)
+    Parameters
+    ----------
+    rows : (m, ...) array
+        The rows of all margins.
+    separable : (m,) boolean array
+    norm : Norm
+    solver, settings
+        Of `solve_norm`.
+
+    Returns
+    -------
+    Solution, (m,) array
+        The solution, and the multipliers of all margins: of any sign where these are 0.
+    """
+    dual = np.zeros(len(rows))
+    if not separable.any():
+        return no_direction(rows, settings.tol, solver), dual
+    E = None if separable.all() else Rows(rows[~separable])
+    program = NormProgram(Rows(rows[separable]), norm, E)
+    found = solve_norm(program, solver=solver, settings=settings)
+    dual[separable], dual[~separable] = found.dual, found.equality_dual
+    return found, dual
+
+
+def no_direction(rows: Floats, tol: float, solver: str) -> Solution:
+    """Return the answer where no margin can be positive: weights of 0, with an optimum of 0."""
+    nothing = Certificate(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, RESOLUTION)
+    zeros = np.zeros(rows.shape[1:])
+    return Solution(zeros, np.zeros(len(rows)), Status.SOLVED, nothing, tol, 0, 0.0, solver)
+
+
+class SpanLoss:
+    r"""The loss of margins that contradict each other, as a function on the span of their rows.
+
+    .. math:: \sum_n w_n \Bigl(\log\bigl(1 + \sum_k e^{-m_{nk}}\bigr) + \sum_k p_{nk} m_{nk}\Bigr)
+
+    There it is strictly convex, and has one minimiser. Arguments `u` are coordinates in an
+    orthonormal basis of the span.
+
+    Parameters
+    ----------
+    rows : (m, size) array
+        Their values at coefficients are the margins m_nk. Those of one sample differ by no more
+        than the longest of them, as those of classes do.
+    samples : (m,) ints
+        Sample n of each margin, ascending.
+    shares : (m,) array, optional
+        Soft labels p_nk of other classes than the first one; 0 by default.
+    weights : (m,) array, optional
+        Weight w_n of the sample of each margin; 1 by default.
+    """
+
+    def __init__(
+        self,
+        rows: Floats,
+        samples: NDArray[np.int64],
+        shares: Floats | None = None,
+        weights: Floats | None = None,
+    ) -> None:
+        _, s, W = np.linalg.svd(rows, full_matrices=False)
+        self.basis: Floats = W[s > DEPENDENT * s[:1]]
+        self._A = rows @ self.basis.T
+        known, first, self._place = np.unique(samples, return_index=True, return_inverse=True)
+        self._column = 1 + np.arange(len(rows)) - first[self._place]
+        self._shape = len(known), 1 + int(self._column.max(initial=0))
+        weights = np.ones(len(rows)) if weights is None else weights
+        self._weights, self._each = weights[first], weights
+        self._shares = np.zeros(len(rows)) if shares is None else shares
+        # Logits part by no more than this a unit of length.
+        self._longest = float(np.linalg.norm(rows, axis=1).max(initial=0.0))
+
+    def weights_of(self, u: Floats) -> Floats:
+        """Return the coefficients (size,)."""
+        return np.asarray(u @ self.basis)
+
+    def value(self, u: Floats) -> float:
+        """Return the loss."""
+        linear = self._each * self._shares @ (self._A @ u)
+        return float(self._weights @ logsumexp(self._logits(u), axis=1) + linear)
+
+    def derivatives(self, u: Floats) -> tuple[Floats, Floats]:
+        """Return gradient (r,) and Hessian (r, r)."""
+        A, q = self._A, softmax(self._logits(u), axis=1)[self._place, self._column]
+        means = np.zeros((self._shape[0], A.shape[1]))
+        np.add.at(means, self._place, q[:, None] * A)
+        curved = (A * (self._each * q)[:, None]).T @ A - (means.T * self._weights) @ means
+        return -A.T @ (self._each * (q - self._shares)), curved
+
+    def minimiser(self) -> Floats:
+        """Return the minimiser (r,), by Newton's method."""
+        start = np.zeros(len(self.basis))
+        return damped_newton(self.value, self.derivatives, start)[0] if len(start) else start
+
+    def error(self, u: Floats) -> float:
+        """Bound the distance of the minimiser from u, relative to u where that is above 1."""
+        if len(u) == 0:
+            return 0.0
+        gradient, hessian = self.derivatives(u)
+        size, lowest = float(np.linalg.norm(gradient)), float(np.linalg.eigvalsh(hessian)[0])
+        bound = distance_bound(size, lowest, self._longest)
+        return bound / max(float(np.linalg.norm(u)), 1.0)
+
+    def _logits(self, u: Floats) -> Floats:
+        """Minus the margins of each sample, behind a 0 for its first class."""
+        table = np.full(self._shape, -np.inf)
+        table[:, 0], table[self._place, self._column] = 0.0, -(self._A @ u)
         return table
 
-    def derivatives(u: Floats) -> tuple[Floats, Floats]:
-        p = softmax(logits(u), axis=1)[place, 1 + column]
-        means = np.zeros((len(known), A.shape[1]))
-        np.add.at(means, place, p[:, None] * A)
-        return -A.T @ p, (A * p[:, None]).T @ A - means.T @ means
 
-    u, _ = damped_newton(
-        lambda u: float(logsumexp(logits(u), axis=1).sum()), derivatives, np.zeros(A.shape[1])
-    )
-    gradient, hessian = derivatives(u)
-    length = float(np.linalg.norm(Factor(hessian).solve(gradient)))
-    return u @ basis, length / max(float(np.linalg.norm(u)), 1.0)
+def distance_bound(gradient: float, curvature: float, decay: float) -> float:
+    r"""Bound the distance of a minimiser: `-log(1 - c g / mu) / c`, or inf.
+
+    Along a segment of length d the second derivative of log-sum-exp falls no faster than e^{-c d}:
+    its third is E[(h - Eh)^2 (k - Ek)], at most the range of k times the second. So the slope
+    towards the minimiser at distance d is at least mu (1 - e^{-c d}) / c, and at most g.
+    """
+    share = decay * gradient / curvature if curvature > 0 else math.inf
+    return -math.log1p(-share) / decay if share < 1 else math.inf

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._support.solve import Status, damped_newton, gap_between
 from ...data.arrays import Floats
+from ...limits.exact.split import distance_bound
 from .limit import HeadCertificate, HeadLimit
 from .losses import ExitLoss
 
@@ -147,14 +148,3 @@ def _certify(A: Floats, span: Span, loss: ExitLoss, centred: Floats) -> HeadCert
     bound = loss.dual_value(logits, -span.left @ (span.left.T @ slopes))
     error = distance_bound(size, curvature, decay) / max(1.0, float(np.linalg.norm(A)))
     return HeadCertificate(error, size, curvature, gap_between(loss.value(logits), bound, 1.0))
-
-
-def distance_bound(gradient: float, curvature: float, decay: float) -> float:
-    r"""Bound the distance of the minimiser: `-log(1 - c g / mu) / c`, or inf.
-
-    Along a segment of length d the second derivative of log-sum-exp falls no faster than e^{-c d}:
-    its third is E[(h - Eh)^2 (k - Ek)], at most the range of k times the second. So the slope
-    towards the minimiser at distance d is at least mu (1 - e^{-c d}) / c, and at most g.
-    """
-    share = decay * gradient / curvature if curvature > 0 else math.inf
-    return -math.log1p(-share) / decay if share < 1 else math.inf
