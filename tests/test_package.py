@@ -175,6 +175,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("data/*/*.py", (".", "_support.solve", "data.*")),
     # What reads ReLU networks is one, wherever their weights are wanted.
     ("gates/*.py", (".", "_support.solve", "data.arrays", "networks.recognition.relu")),
+    # The places of inputs, and nothing of a norm.
+    ("networks/convolution.py", (".", "data.groups")),
     ("networks/*.py", (".",)),
     ("networks/gated/*.py", (".", "networks.*")),
     ("networks/losses/*.py", (".",)),

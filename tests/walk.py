@@ -178,6 +178,7 @@ if hasattr(network, "gradient_factors"):
             "networks.BalancedReLU": ("3, 2", "None"),
             "networks.DeepGLN": ("3, widths=(2,), n_contexts=2", "np.zeros((3, 2), dtype=int)"),
             "networks.ColumnGLN": ("3, np.eye(2, dtype=int)", "np.eye(3, 2, dtype=int)"),
+            "networks.LinearConvolution": ("3", "None"),
             "networks.CopiedUnits": (
                 "ib.FReLU(3, 4, n_outputs=2), copies=2", "np.ones((3, 2))"
             ),
@@ -386,6 +387,7 @@ limit.certify(X, y, gates)
         for name, gates, solve in (
             ("ConstantExperts", "np.eye(2)",
              "ib.limits.solve_dlgn_svm(X, y, gates, experts='constant')"),
+            ("FrequencyMargin", "None", "ib.limits.solve_convolution(X, y)"),
             ("Formulation", "None", "ib.limits.solve_l1_svm(X, y)"),
             ("HardMarginSVM", "None", "ib.solve_linear_svm(X, y)"),
             ("SVMFReLU", "np.eye(2)", "ib.solve_frelu_svm(X, y, gates)"),

@@ -28,6 +28,7 @@ SoftLoss = Literal["cross-entropy", "squared"]
 # Initial weights: each matrix filled by itself; layers that fit each other; all there are.
 PlainInit = Literal["orthogonal", "kaiming"]
 UnitInit = Literal[PlainInit, "balanced"]
+ConvolutionInit = Literal["kaiming", "balanced"]
 InitName = Literal[UnitInit, "sign", "gaussian"]
 
 # Weight decay as a term of the loss, or beside the step.

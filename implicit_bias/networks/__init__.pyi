@@ -3,6 +3,7 @@
 from .attention import Attention as Attention
 from .balanced_relu import BalancedReLU as BalancedReLU
 from .balanced_relu import ResidualReLU as ResidualReLU
+from .convolution import LinearConvolution as LinearConvolution
 from .copied import CopiedUnits as CopiedUnits
 from .deep_linear import DeepLinear as DeepLinear
 from .diagonal_linear import DiagonalLinear as DiagonalLinear

@@ -1010,3 +1010,17 @@ def test_prose_on_what_is_said_of_relu_networks() -> None:
     drawn = printed[printed.program == "svm-rc"].dropna(subset=["error_program"])
     draws = drawn.groupby(size).error_program.nunique()
     assert set(draws[0.0]) == {1} and set(draws[0.9]) == {3}
+
+
+def test_random_programs_of_convolutions() -> None:
+    frame = rows("convolution_programs")
+    circles = frame[frame.deep_status.notna()]
+    assert set(frame.status) == {"SOLVED"} and len(frame) == 200
+    assert set(circles.deep_status) == {"GLOBAL_OPTIMUM", "LOCAL_OPTIMUM"}
+    proved, least = (
+        int((circles.deep_status == "GLOBAL_OPTIMUM").sum()),
+        100 * circles.bound_over_value.min(),
+    )
+    says("convolution.md", f"differs by more than {frame.difference.max():.1e} of it",
+         f"Of the {len(circles)} on circles {proved} points of three layers are proved global",
+         f"their bound is {least:.0f} % of the value at least")  # fmt: skip

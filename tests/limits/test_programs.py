@@ -112,6 +112,11 @@ LAYERS = [GATES[:, 2:], GATES[:, [0, 3]]]
 CASES: dict[str, Case] = {
     "linear": margins(programs.HardMarginSVM(), X, names="b"),
     "L1": margins(programs.L1Margin(), X, names="b", kind=LINEAR, unique=False),
+    "convolution": margins(programs.FrequencyMargin(), X, names="z"),
+    "convolution, a table": margins(
+        programs.FrequencyMargin(group=np.add.outer(range(D), range(D)) % D), X, names="b",
+        kind="semidefinite program",
+    ),
     "frelu": margins(programs.SVMFReLU(), X, GATES),
     "gln": margins(programs.SVMGLN(C), X, CONTEXTS),
     # In the printed norm of SVM-L2 the optimum is C times that of the root mean square.

@@ -62,6 +62,11 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
     "gln-l2": lambda: ib.solve_gln_l2_svm(X, Y, CONTEXTS),
     "shallow-gln": lambda: ib.solve_shallow_gln_svm(X, Y, CONTEXTS),
     "frelu": lambda: ib.solve_frelu_svm(X, Y, GATES),
+    "convolution": lambda: ib.limits.solve_convolution(X, Y),
+    "convolution, matrices": lambda: ib.limits.solve_convolution(
+        X, Y, group=np.bitwise_xor.outer(range(D), range(D))
+    ),
+    "convolution, deep": lambda: ib.limits.solve_convolution(X, Y, depth=3),
     "l1": lambda: ib.limits.solve_l1_svm(X, Y),
     "several classes": lambda: ib.limits.solve_multiclass_svm(X, (Y > 0).astype(int), norm="linf"),
     "classes in part": lambda: ib.limits.solve_multiclass_svm(

@@ -257,5 +257,5 @@ def test_the_limit_of_a_full_width_linear_convolution_is_named_by_its_theorem() 
     program = cvxpy.Problem(cvxpy.Minimize(norm), [cvxpy.multiply(labels, inputs @ b) >= 1])
     program.solve(solver="CLARABEL")
     # ||w||^2 / 2 of both layers is the sum of |w_k| |v_k|, and b_k = sqrt(D) w_k v_k.
-    local = report.objects["local_limit"]
-    assert local.value == pytest.approx(program.value / math.sqrt(width), rel=1e-5)
+    assert report.limit.objective == pytest.approx(program.value / math.sqrt(width), rel=1e-7)
+    assert report.verdict.word == "AT ITS LIMIT"

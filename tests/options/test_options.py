@@ -71,6 +71,7 @@ OTHER = {
     "gate_rate": "0.8",
     "gate_steps": "20",
     "gating": "dlgn",
+    "group": "8,8",
     "hidden_units": "5",
     "init": "balanced",
     "init_scale": "0.7",

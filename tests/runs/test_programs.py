@@ -23,6 +23,10 @@ CONTEXTS = ("--hidden-units", 3, "--contexts", 4)
 CASES = {
     "linear": (("linear", *SMALL), [("hard-margin SVM", SOCP, D, 40)]),
     "deep-linear": (("deep-linear", *SMALL), [("hard-margin SVM", SOCP, D, 40)]),
+    "convolution": (("convolution", *SMALL), [("Fourier margin", SOCP, 64, 40)]),
+    "convolution, deep": (
+        ("convolution", *SMALL, "--depth", 3), [("Fourier margin", SOCP, 64, 40)],
+    ),
     "gln": (("gln", *SMALL, *CONTEXTS), [("SVM-GLN", SOCP, 12 * D, 40)]),
     "gln-l2": (("gln-l2", *SMALL, *CONTEXTS), [("SVM-L2", SOCP, 12 * D, 40)]),
     # Each of two hyperplanes through the mean has samples on both sides.

@@ -26,6 +26,7 @@ class Form(Enum):
     UNITS = "units with fixed gates below linear layers"
     LAYERS = "layers with fixed gates between them"
     CONVOLUTION = "a full-width linear convolution below a linear layer"
+    DEEP_CONVOLUTION = "several full-width linear convolutions below a linear layer"
     QUADRATIC = "a quadratic form in its weights, behind fixed gates"
     POLYNOMIAL = "a homogeneous polynomial in its weights, behind fixed gates"
     TWO_LAYER_RELU = "a two-layer ReLU network"
@@ -57,6 +58,8 @@ class Structure:
         Of the forms LINEAR and UNITS.
     layers : LayeredForm or None
         Of LAYERS, TWO_LAYER_RELU and DEEP_RELU.
+    circles : tuple of int
+        Sizes of the circles that kernels are moved round, of the forms with a CONVOLUTION.
     """
 
     subject: Subject
@@ -67,6 +70,7 @@ class Structure:
     inputs: InputDependence
     units: UnitsForm | None = None
     layers: LayeredForm | None = None
+    circles: tuple[int, ...] = ()
 
 
 def recognise(subject: Subject) -> Structure:
@@ -100,9 +104,13 @@ def recognise(subject: Subject) -> Structure:
         return Structure(subject, still, form, homogeneity, dependence, InputDependence.OTHER)
     dependence = measure_dependence(subject, homogeneity)
     form, units, layers = _form(subject, dependence)
-    return Structure(
-        subject, still, form, homogeneity, dependence, measure_inputs(subject), units, layers
-    )
+    circles: tuple[int, ...] = ()
+    if form in (Form.QUADRATIC, Form.POLYNOMIAL):
+        circles = _circles(subject)
+        deep = Form.CONVOLUTION if form is Form.QUADRATIC else Form.DEEP_CONVOLUTION
+        form = deep if circles else form
+    inputs = measure_inputs(subject)
+    return Structure(subject, still, form, homogeneity, dependence, inputs, units, layers, circles)
 
 
 def _scaling_form(subject: Subject, homogeneity: Homogeneity) -> Form | None:
@@ -128,32 +136,39 @@ def _form(
     layers = find_layers(subject)
     if layers is not None:
         return Form.LAYERS, None, layers
-    if dependence.degree != 2:
-        return Form.POLYNOMIAL, None, None
-    return (Form.CONVOLUTION if _convolves(subject) else Form.QUADRATIC), None, None
+    return (Form.POLYNOMIAL if dependence.degree != 2 else Form.QUADRATIC), None, None
 
 
-def _convolves(subject: Subject) -> bool:
-    """Return whether one of two parameters is moved over all places of the other, end to end.
+def _circles(subject: Subject) -> tuple[int, ...]:
+    """Return the sizes of the circles round which every kernel is moved over all places of others.
 
-    Then it is the same to move the one by a place or the other, to the same side or the opposite.
+    Then it is the same to move the one by a place or another, to the same side or the opposite.
+    Empty where some parameter is no kernel as wide as the others, or the scores see the places.
     """
-    sizes = [p.numel() for p in subject.weights.values()]
-    if len(sizes) != 2 or sizes[0] != sizes[1]:
-        return False
-    few = subject.few(SAMPLES)
-    first, second = subject.weights
+    few, kernels = subject.few(SAMPLES), list(subject.weights.values())
+    shapes = [tuple(size for size in p.shape if size > 1) for p in kernels]
+    sizes = max(shapes, key=len)
+    if len(kernels) < 2 or not sizes or len({p.numel() for p in kernels}) > 1:
+        return ()
+    if any(shape not in (sizes, (kernels[0].numel(),)) for shape in shapes):
+        return ()
+    first, *others = subject.weights
 
-    def moved(w: Weights, name: str, by: int) -> dict[str, Tensor]:
-        return {**w, name: w[name].flatten().roll(by).view_as(w[name])}
+    def moved(w: Weights, name: str, axis: int, by: int) -> dict[str, Tensor]:
+        return {**w, name: w[name].reshape(sizes).roll(by, axis).view_as(w[name])}
 
-    return any(
-        all(
-            misfit(few.scores(moved(w, first, 1)), few.scores(moved(w, second, by))) <= SAME
-            for w in few.points()
+    def alike(axis: int, other: str) -> bool:
+        return any(
+            all(
+                misfit(few.scores(moved(w, first, axis, 1)), few.scores(moved(w, other, axis, by)))
+                <= SAME
+                for w in few.points()
+            )
+            for by in (1, -1)
         )
-        for by in (1, -1)
-    )
+
+    every = (alike(axis, other) for axis in range(len(sizes)) for other in others)
+    return sizes if all(every) else ()
 
 
 def _moving(dependence: Dependence, relu: LayeredForm | None) -> Form:

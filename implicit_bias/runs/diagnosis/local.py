@@ -21,7 +21,6 @@ from ...networks.recognition.structure import Form, Structure
 from ...networks.relu import ReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number
-from ...quantities.papers import GUNASEKAR_2
 from ...quantities.said import Side, Table
 from ...quantities.table import TABLE
 from ..reports.bounds import bound_evidence, certified, least_evidence, local_evidence
@@ -36,8 +35,8 @@ LOCAL = "local limit"
 ATTAINED = 1e-6
 # Seconds after which no further convex program of a ReLU network begins, by default.
 SECONDS = 60.0
-# Forms that are quadratic in their weights.
-QUADRATIC = (Form.CONVOLUTION, Form.QUADRATIC)
+# Forms of which the local limit is looked for, but for ReLU networks.
+POLYNOMIALS = (Form.LAYERS, Form.DEEP_CONVOLUTION, Form.QUADRATIC, Form.POLYNOMIAL)
 
 
 def find_local(
@@ -60,7 +59,7 @@ def find_local(
         where nothing was looked for.
     """
     structure = found.structure
-    polynomial = structure.form in (Form.LAYERS, *QUADRATIC, Form.POLYNOMIAL)
+    polynomial = structure.form in POLYNOMIALS
     if not found.separates or not (polynomial or structure.form is Form.TWO_LAYER_RELU):
         return Finding(LOCAL)
     size = structure.subject.n_weights
@@ -176,7 +175,7 @@ def _of_polynomial(found: MeasuredNetwork) -> Finding:
     network = recognised_network(structure)
     assert network is not None
     local = local_limit(network, *structure.subject.data)
-    if structure.form in QUADRATIC:
+    if structure.form is Form.QUADRATIC:
         bound = max(_quadratic_bounds(found, local), default=math.nan)
     value = BoundedValue(
         value=found.state.value,
@@ -200,22 +199,18 @@ def _of_polynomial(found: MeasuredNetwork) -> Finding:
         certified(local),
         {"local_residual": local.residual},
         assumptions=(best,),
-        evidence=tuple(_evidence(found.optimum, value, structure.form)),
+        evidence=tuple(_evidence(found.optimum, value)),
     )
     return finding.also(record={"bounded": value.to_dict()}, objects={"bounded_value": value})
 
 
-def _evidence(optimum: Optimum, value: BoundedValue, form: Form) -> Iterator[Evidence]:
+def _evidence(optimum: Optimum, value: BoundedValue) -> Iterator[Evidence]:
     """Yield the evidence on a network beside its local limit, and on its bound."""
     if _is_global(value) and value.bound_ratio >= 1 - WITHIN:
         yield Evidence(
             near={"margin_ratio": value.bound_ratio},
-            remark="no network of this form has a smaller value (proved), "
-            + (
-                f"and training ends there by {GUNASEKAR_2}"
-                if form is Form.CONVOLUTION
-                else "though no theorem says that training ends there"
-            ),
+            remark="no network of this form has a smaller value (proved), though no theorem says "
+            "that training ends there",
         )
     else:
         yield local_evidence(value)

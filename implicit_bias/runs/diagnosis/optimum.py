@@ -16,6 +16,7 @@ from torch.func import functional_call, hessian
 from ..._support.solve import GatedDesign, MaxMarginProgram, Status, require_memory, to_numpy
 from ...data.arrays import Floats
 from ...limits.exact.features import FeatureLimit, UnitFeatures
+from ...limits.exact.frequencies import FrequencyMargin
 from ...limits.exact.linear import HardMarginSVM
 from ...limits.exact.path_lasso import PathLasso
 from ...limits.formulation import solve_limit, solve_program
@@ -87,6 +88,8 @@ def find_optimum(structure: Structure, y: Floats) -> Optimum:
         Form.LINEAR: _of_units,
         Form.UNITS: _of_units,
         Form.LAYERS: _of_layers,
+        Form.CONVOLUTION: _of_convolution,
+        Form.DEEP_CONVOLUTION: _of_convolution,
         Form.TWO_LAYER_RELU: _of_layers,
         Form.DEEP_RELU: _of_layers,
     }.get(structure.form)
@@ -173,6 +176,26 @@ def _solved(formulation: Any, features: Features, structure: Structure, y: Float
     limit = solve_limit(formulation, features(structure.subject), y)
     name = formulation.name if isinstance(formulation, UnitFeatures) else "hard-margin SVM"
     return Optimum(name, limit, _bound_of(limit), features)
+
+
+def _of_convolution(structure: Structure, y: Floats) -> Optimum:
+    """Solve for the least l1 norm of frequencies: of several convolutions a bound."""
+    circles, depth = structure.circles, len(structure.subject.weights)
+    D = math.prod(circles)
+    require_memory(3 * D * (D + len(y)), f"kernels at {D} places", "take fewer inputs")
+
+    def features(subject: Subject) -> Floats:
+        """Return the scores (n, D) of a top layer at each place, of kernels at the first alone."""
+        *below, top = subject.weights
+        places = torch.eye(D, dtype=torch.float64)
+        first = {name: places[0].view_as(subject.weights[name]) for name in below}
+        shape = subject.weights[top].shape
+        rows = [subject.scores({**first, top: place.view(shape)}) for place in places]
+        found: Floats = D ** ((depth - 1) / 2) * torch.stack(rows, dim=1).numpy()
+        return found
+
+    limit = solve_limit(FrequencyMargin(depth, circles), features(structure.subject), y)
+    return Optimum(FrequencyMargin.name, limit, _bound_of(limit), features)
 
 
 def _of_layers(structure: Structure, y: Floats) -> Optimum:

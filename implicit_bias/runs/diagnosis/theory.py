@@ -40,6 +40,9 @@ KKT = f"training goes to some KKT point of the margin problem ({LYU}, theorem 4.
 KKT_PROGRAM = "min ||w||^2 / 2  s.t.  y_n f_w(x_n) >= 1, locally"
 
 
+OF_CONVOLUTIONS = (LOSS, METHOD, FULL_BATCHES, LOSS_TO_0, DIRECTION, GRADIENTS, PHASES)
+
+
 @dataclass(frozen=True)
 class Theory:
     """What is proved of the training of networks of one form.
@@ -102,14 +105,23 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
             + KKT_PROGRAM,
         ),
         Form.CONVOLUTION: Theory(
-            "local limit",
+            "limit",
             "directional limit of a full-width linear convolution below a linear layer, end to "
             f"end, has the least l1 norm of its frequencies ({GUNASEKAR}, theorem 2: almost all "
-            "data and starts, the exponential loss); multipliers bound the value of every other "
-            "network from below",
+            "data and starts, the exponential loss)",
             "min ||F b||_1  s.t.  y_n <b, x_n> >= 1, F the Fourier transform",
             GUNASEKAR_2,
-            (LOSS, METHOD, FULL_BATCHES, LOSS_TO_0, DIRECTION, GRADIENTS, PHASES),
+            OF_CONVOLUTIONS,
+        ),
+        Form.DEEP_CONVOLUTION: Theory(
+            "local limit",
+            "directional limits of L layers, full-width linear convolutions below a linear one, "
+            "are, end to end, first-order points of the quasi-norm ||F b||_(2/L) of frequencies "
+            f"({GUNASEKAR}, theorem 2); a convex program bounds the value of every network from "
+            "below",
+            "min ||F b||_(2/L)  s.t.  y_n <b, x_n> >= 1, locally, F the Fourier transform",
+            GUNASEKAR_2,
+            OF_CONVOLUTIONS,
         ),
         Form.QUADRATIC: _unnamed(
             "local limit",

@@ -1,0 +1,1 @@
+"""Full-width linear convolutions over a finite group: the least norm of frequencies."""

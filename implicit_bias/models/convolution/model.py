@@ -1,0 +1,87 @@
+"""Full-width linear convolutions in the table of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..._support.words import ConvolutionInit
+from ...options.fields import EVERY_CLASS, ClassOptions, SolverOptions, TrainerOptions, option
+from ...quantities.papers import GUNASEKAR, GUNASEKAR_2
+from ...quantities.premises import (
+    DIRECTION,
+    FULL_BATCHES,
+    GRADIENTS,
+    HOMOGENEOUS,
+    LOSS,
+    LOSS_TO_0,
+    MARGINS,
+    METHOD,
+    PHASES,
+    SEPARABLE,
+)
+from ...runs.model import Holds, Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvolutionOptions(TrainerOptions, SolverOptions, ClassOptions):
+    """Layers, a group, data, a solver and a trainer that descends the gradient."""
+
+    trainer: str = option(
+        "annealed",
+        "Gradient method: constant steps, or one that goes far along; several, each from the same "
+        "weights, side by side.",
+        choices=("annealed", "constant", "momentum", "normalised"),
+        joined=True,
+    )
+    depth: int = option(2, "Layers L: L - 1 convolutions below a linear one.", least=2)
+    group: tuple[int, ...] | None = option(
+        None,
+        "Sizes of circles whose product the inputs are, row after row.",
+        least=1,
+        example="8,8",
+        unset="one circle of all inputs",
+    )
+    init: ConvolutionInit = option("kaiming", "Initial weights.")
+    init_scale: float = option(1.0, "Factor on the initial weights.")
+
+
+# Data that are drawn take no word on a constant column.
+DRAWN: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("data", name): {"constant": None} for name in ("orthants", "quadrants", "circle")
+}
+HOLDS = Holds(
+    limit="limits.exact.frequencies:ConvolutionLimit",
+    network="networks.convolution:LinearConvolution",
+)
+MODELS = (
+    Model(
+        "convolution",
+        theorem="directional limit of full-width linear convolutions below a linear layer, end to "
+        f"end, has the least l1 norm of its frequencies ({GUNASEKAR}, theorem 2; for almost all "
+        "data and starts)",
+        source=GUNASEKAR_2,
+        program="min ||F b||_1  s.t.  y_n <b, x_n> >= 1, F the unitary Fourier transform",
+        assumes=(
+            SEPARABLE,
+            HOMOGENEOUS,
+            LOSS,
+            METHOD,
+            FULL_BATCHES,
+            LOSS_TO_0,
+            DIRECTION,
+            GRADIENTS,
+            PHASES,
+            MARGINS,
+        ),
+        options=ConvolutionOptions,
+        run=f"{__package__}.run:run_convolution",
+        parts=f"{__package__}.parts:convolution",
+        refuses={"gating": "a linear convolution has no gates"},
+        # A constant column has no place on a circle.
+        defaults={"n_train": 60, "trainer": "annealed", "constant": False},
+        variants={**EVERY_CLASS, **DRAWN},
+        holds=HOLDS,
+    ),
+)
