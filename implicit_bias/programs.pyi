@@ -1,9 +1,9 @@
 """Names of `implicit_bias.programs`, with the modules that they are loaded from."""
 
 from ._support.solve import to_cvxpy as to_cvxpy
+from .limits.convolution.frequencies import FrequencyMargin as FrequencyMargin
 from .limits.exact.features import UnitFeatures as UnitFeatures
 from .limits.exact.frelu import SVMFReLU as SVMFReLU
-from .limits.exact.frequencies import FrequencyMargin as FrequencyMargin
 from .limits.exact.joint_margin import JointMargin as JointMargin
 from .limits.exact.l1 import L1Margin as L1Margin
 from .limits.exact.linear import HardMarginSVM as HardMarginSVM

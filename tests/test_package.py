@@ -176,7 +176,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     # What reads ReLU networks is one, wherever their weights are wanted.
     ("gates/*.py", (".", "_support.solve", "data.arrays", "networks.recognition.relu")),
     # The places of inputs, and nothing of a norm.
-    ("networks/convolution.py", (".", "data.groups")),
+    ("networks/structured/*.py", (".", "networks.*", "data.groups")),
     ("networks/*.py", (".",)),
     ("networks/gated/*.py", (".", "networks.*")),
     ("networks/losses/*.py", (".",)),
@@ -186,6 +186,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                                    "networks.weights")),
     ("limits/*.py", (".", "_support.solve", "data.*")),
     ("limits/exact/*.py", (".", "_support.solve", "data.*", "limits.*")),
+    ("limits/convolution/*.py", (".", "_support.solve", "data.*", "limits.*")),
     # The kernel that a network has at its weights is a measurement; all others are predictions.
     ("limits/kernels/tangent.py", (".", "_support.solve", "data.*", "networks.placed_data",
                                    "networks.protocols")),

@@ -4,8 +4,6 @@ from .._support.solve import Certificate as Certificate
 from .._support.solve import ConstrainedCertificate as ConstrainedCertificate
 from .._support.solve import Norm as Norm
 from .._support.solve import certify_constrained as certify_constrained
-from ..models.convolution.stationary import ConvolutionPoint as ConvolutionPoint
-from ..models.convolution.stationary import solve_convolution as solve_convolution
 from ..models.distillation.limit import DistillationLimit as DistillationLimit
 from ..models.dlgn.depth3 import Depth3Interval as Depth3Interval
 from ..models.dlgn.depth3 import certify_depth3 as certify_depth3
@@ -21,9 +19,11 @@ from ..models.next_token.limit import solve_next_token as solve_next_token
 from ..models.orthosep.cones import ConePair as ConePair
 from ..models.orthosep.cones import solve_cone_pair as solve_cone_pair
 from ..models.orthosep.limit import OrthosepLimit as OrthosepLimit
+from .convolution.frequencies import ConvolutionLimit as ConvolutionLimit
+from .convolution.stationary import ConvolutionPoint as ConvolutionPoint
+from .convolution.stationary import solve_convolution as solve_convolution
 from .exact.features import FeatureLimit as FeatureLimit
 from .exact.frelu import FReLULimit as FReLULimit
-from .exact.frequencies import ConvolutionLimit as ConvolutionLimit
 from .exact.l1 import L1Limit as L1Limit
 from .exact.l1 import solve_l1_svm as solve_l1_svm
 from .exact.linear import LinearLimit as LinearLimit

@@ -3,7 +3,6 @@
 from .attention import Attention as Attention
 from .balanced_relu import BalancedReLU as BalancedReLU
 from .balanced_relu import ResidualReLU as ResidualReLU
-from .convolution import LinearConvolution as LinearConvolution
 from .copied import CopiedUnits as CopiedUnits
 from .deep_linear import DeepLinear as DeepLinear
 from .diagonal_linear import DiagonalLinear as DiagonalLinear
@@ -25,6 +24,7 @@ from .relu import DeepReLU as DeepReLU
 from .relu import ReLU as ReLU
 from .relu_mean import GDLN as GDLN
 from .relu_mean import ReLUMean as ReLUMean
+from .structured.convolution import LinearConvolution as LinearConvolution
 from .student import LinearStudent as LinearStudent
 from .token_decoder import TokenDecoder as TokenDecoder
 from .weights import Starting as Starting

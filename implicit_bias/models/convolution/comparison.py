@@ -8,12 +8,12 @@ import numpy as np
 
 from ..._support.solve import Status, to_numpy
 from ...data.sample import Sample
+from ...limits.convolution.stationary import ConvolutionPoint
 from ...measures.bounded_value import value_of
 from ...measures.scalars import agreement, cosine, error_rate, scores
-from ...networks.convolution import LinearConvolution
+from ...networks.structured.convolution import LinearConvolution
 from ...quantities.measured import Measured, derived, part, quantity
 from ...quantities.said import Side
-from .stationary import ConvolutionPoint
 
 
 class ConvolutionComparison(Measured):

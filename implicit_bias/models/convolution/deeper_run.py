@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..._support.solve import Status, to_numpy
+from ...limits.convolution.stationary import ConvolutionPoint, solve_convolution
 from ...measures.comparison import compare
 from ...measures.distances import Distances
-from ...networks.convolution import LinearConvolution
+from ...networks.structured.convolution import LinearConvolution
 from ...quantities.assumptions import Assumption
 from ...quantities.premises import LOCAL_OPTIMUM
 from ...quantities.said import Side
@@ -25,7 +26,6 @@ from ...runs.stages import Found
 from ...training.trajectory import Trajectory
 from .comparison import ConvolutionComparison, compare_convolution
 from .figure import plot_spectra
-from .stationary import ConvolutionPoint, solve_convolution
 
 BOUND, POINT = "convex bound", "stationary point"
 

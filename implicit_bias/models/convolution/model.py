@@ -52,8 +52,8 @@ DRAWN: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("data", name): {"constant": None} for name in ("orthants", "quadrants", "circle")
 }
 HOLDS = Holds(
-    limit="limits.exact.frequencies:ConvolutionLimit",
-    network="networks.convolution:LinearConvolution",
+    limit="limits.convolution.frequencies:ConvolutionLimit",
+    network="networks.structured.convolution:LinearConvolution",
 )
 MODELS = (
     Model(

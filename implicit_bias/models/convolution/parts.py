@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
-from ...limits.exact.frequencies import FrequencyMargin
+from ...limits.convolution.frequencies import FrequencyMargin
 from ...runs.parts import Parts
 from ...runs.setup import start
 
 if TYPE_CHECKING:
-    from ...networks.convolution import LinearConvolution
+    from ...networks.structured.convolution import LinearConvolution
     from .model import ConvolutionOptions
 
 
@@ -28,7 +28,7 @@ def convolution(options: ConvolutionOptions) -> Parts:
 
 def network(options: ConvolutionOptions, sample: Sample, seed: int) -> LinearConvolution:
     """Return an untrained network for a training sample."""
-    from ...networks.convolution import LinearConvolution  # and torch, where one is made
+    from ...networks.structured.convolution import LinearConvolution  # and torch, where one is made
 
     D = sample.X.shape[1]
     return LinearConvolution(D, options.depth, group=options.group, **start(options, seed))

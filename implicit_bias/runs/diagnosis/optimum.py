@@ -15,8 +15,8 @@ from torch.func import functional_call, hessian
 
 from ..._support.solve import GatedDesign, MaxMarginProgram, Status, require_memory, to_numpy
 from ...data.arrays import Floats
+from ...limits.convolution.frequencies import FrequencyMargin
 from ...limits.exact.features import FeatureLimit, UnitFeatures
-from ...limits.exact.frequencies import FrequencyMargin
 from ...limits.exact.linear import HardMarginSVM
 from ...limits.exact.path_lasso import PathLasso
 from ...limits.formulation import solve_limit, solve_program

@@ -30,10 +30,10 @@ from ..._support.solve import (
 )
 from ...data.arrays import Floats
 from ...data.groups import Group, Indices, as_places
+from ..exact.linear import HardMarginSVM, LinearPredictor
 from ..formulation import Formulation, Solving, chosen, real_data
 from ..limit import Limit
 from ..literal import constant, max_margin
-from .linear import HardMarginSVM, LinearPredictor
 
 if TYPE_CHECKING:
     import cvxpy
@@ -61,7 +61,7 @@ class ConvolutionLimit(Limit):
     ([0.25, 0.25], [0.353553, 0.0])
     """
 
-    FORMULATION: ClassVar[str] = "limits.exact.frequencies:FrequencyMargin"
+    FORMULATION: ClassVar[str] = "limits.convolution.frequencies:FrequencyMargin"
 
     depth: int
     group: Indices

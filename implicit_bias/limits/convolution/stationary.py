@@ -23,7 +23,10 @@ from ..._support.solve import (
 )
 from ...data.arrays import Floats
 from ...data.groups import Group, Indices
-from ...limits.exact.frequencies import (
+from ..exact.linear import LinearPredictor
+from ..formulation import Solving, solve_limit, solve_program
+from ..result import Result, proved, size_of
+from .frequencies import (
     ConvolutionLimit,
     FrequencyMargin,
     Places,
@@ -31,9 +34,6 @@ from ...limits.exact.frequencies import (
     spectrum,
     unit_sizes,
 )
-from ...limits.exact.linear import LinearPredictor
-from ...limits.formulation import Solving, solve_limit, solve_program
-from ...limits.result import Result, proved, size_of
 
 # Convex programs of one search, and the share of the largest frequency that is 0.
 PROGRAMS, DEAD = 100, 1e-7

@@ -11,11 +11,11 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._support.doors import door
-from .._support.kinds import anything, count, weights
-from ..data.groups import Group
-from .protocols import check_inputs
-from .weights import Start, Starting, as_tensor, copy_weights
+from ..._support.doors import door
+from ..._support.kinds import anything, count, weights
+from ...data.groups import Group
+from ..protocols import check_inputs
+from ..weights import Start, Starting, as_tensor, copy_weights
 
 Places = tuple[int, ...] | tuple[tuple[int, ...], ...]
 

@@ -1,0 +1,1 @@
+"""Limits of full-width linear convolutions: frequencies of least norm."""

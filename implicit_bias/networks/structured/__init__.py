@@ -1,0 +1,1 @@
+"""Networks whose weights are tied, or held in part."""
