@@ -3,6 +3,7 @@
 And Ctrl-C raises, also where they run in the background of a shell, which ignores it.
 """
 
+import gc
 import os
 import signal
 import subprocess
@@ -18,15 +19,23 @@ ROOT = Path(__file__).parents[1]
 BUILD = "import setuptools; setuptools.setup()"
 
 
-# Tests of what a person reads of a saved run.
-OF_PAGES = ("test_cli.py", "test_keeping.py")
+def pytest_collection_finish() -> None:
+    """Leave all that stands by now out of later collections, which took a tenth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+@pytest.fixture
+def pages() -> None:
+    """Asked for by tests that read what a run saves for a person: its screen and its page."""
 
 
 @pytest.fixture(autouse=True)
 def _no_page_of_a_saved_run(request, monkeypatch) -> None:
     """Leave out screen and page, half of the time of a small run, where no test reads them."""
     run_model = sys.modules.get("implicit_bias.models.run_model")
-    if run_model is not None and request.path.name not in OF_PAGES:
+    if run_model is not None and "pages" not in request.fixturenames:
         monkeypatch.setattr(run_model, "_write_readable", lambda report, folder: None)
 
 

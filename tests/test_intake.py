@@ -43,7 +43,7 @@ except ImportError:  # of the frames, the one that the tests do not ask for
     polars = None
 
 SECONDS = 20.0  # that a call may take
-LONG = 0.05  # seconds of a call from which on few others like it are made
+LONG = 0.005  # seconds of a call from which on few others like it are made
 
 
 def tensor(dtype: torch.dtype) -> Callable[[Any], Any]:

@@ -389,7 +389,7 @@ def test_an_interrupt_before_training_ends_with_130_and_says_so(monkeypatch) -> 
     assert "interrupted before there was anything to report" in result.stderr
 
 
-def test_what_was_saved_loads_and_gives_the_reported_results(tmp_path) -> None:
+def test_what_was_saved_loads_and_gives_the_reported_results(tmp_path, pages) -> None:
     record = results(*SMALL, "--contexts", "4", "--seed", "3", "--save", tmp_path)
     assert sorted(os.listdir(tmp_path)) == [
         "gating.safetensors", "limit.safetensors", "network.safetensors", "page.html",

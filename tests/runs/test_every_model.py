@@ -24,9 +24,9 @@ QUICK = small_runs(
         "distillation": {"n_train": None, "steps": "100,300", "n_val": 200},
         "dlgn": {"hidden_units": None, "gate_steps": 100},
         "gdln": {"n_train": 600, "steps": 60},
-        "heads": {"steps": 100, "hidden_units": 8, "trunk_steps": 30, "checkpoints": None},
+        "heads": {"steps": 100, "hidden_units": 8, "trunk_steps": 30, "exits": 1},
         "orthosep": {"steps": "100,100", "hidden_units": 12},
-        "relu": {"n_train": 100, "steps": "100,100", "hidden_units": 8, "checkpoints": None},
+        "relu": {"n_train": 100, "steps": "100,100", "hidden_units": 8},
         "shallow-gln": {"hidden_units": 2},
     },
 )

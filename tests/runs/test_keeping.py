@@ -61,7 +61,7 @@ def test_a_run_goes_on_with_the_trainer_that_it_began_with_alone(monkeypatch, tm
     assert without_times(resumed) == without_times(results(*pair[:-2]))
 
 
-def test_a_folder_holds_the_files_of_one_run(tmp_path) -> None:
+def test_a_folder_holds_the_files_of_one_run(tmp_path, pages) -> None:
     results(*SMALL, "--save", tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
     results(*CLASSES, "--save", tmp_path)
@@ -73,7 +73,7 @@ def test_a_folder_holds_the_files_of_one_run(tmp_path) -> None:
     assert set(index["files"]) == names - states - {"run.json", "notes.txt"}
 
 
-def test_a_folder_holds_what_a_person_reads_of_its_run(tmp_path) -> None:
+def test_a_folder_holds_what_a_person_reads_of_its_run(tmp_path, pages) -> None:
     results(*SMALL, "--save", tmp_path)
     before = (tmp_path / "page.html").read_text()
     results(*SMALL, "--seed", "5", "--save", tmp_path)
@@ -84,7 +84,7 @@ def test_a_folder_holds_what_a_person_reads_of_its_run(tmp_path) -> None:
     assert 'src="data:image/png' in page
 
 
-def test_a_run_of_another_model_is_not_written_over(tmp_path) -> None:
+def test_a_run_of_another_model_is_not_written_over(tmp_path, pages) -> None:
     results(*SMALL, "--save", tmp_path)
     kept = content(tmp_path)
     other = ("--model", "frelu", "--n-train", "40", "--hidden-units", "3", "--steps", "20",
@@ -104,7 +104,7 @@ def test_a_run_of_another_model_is_not_written_over(tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["limit.safetensors", "results.json", "page.html", "mine.parquet"])
 @pytest.mark.parametrize("beside", ["nothing", "a run"])
-def test_files_of_the_user_are_not_written_over(name, beside, tmp_path) -> None:
+def test_files_of_the_user_are_not_written_over(name, beside, tmp_path, pages) -> None:
     if beside == "a run":
         results(*SMALL, "--save", tmp_path)
         index = json.loads((tmp_path / "run.json").read_text())

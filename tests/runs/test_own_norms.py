@@ -84,7 +84,7 @@ def report() -> Any:
         gating=Given(),
         trainer="momentum,sign",
         steps=4000,
-        checkpoints=12,
+        checkpoints=6,
     )
 
 

@@ -14,7 +14,9 @@ import pytest
 from tests.commands import clocks, cut, results, run, saved_arrays, without_times
 
 FEW = ("--checkpoints", "6")
-ORTHOSEP = (*FEW, "--model", "orthosep", "--n-train", "40", "--hidden-units", "8")
+ORTHOSEP = (
+    *FEW, "--model", "orthosep", "--n-train", "30", "--hidden-units", "8", "--steps", "200,200",
+)  # fmt: skip
 RESIDUAL = (*ORTHOSEP, "--network", "residual", "--steps", "100", "--batch-size", "10")
 GDLN = (
     *FEW, "--model", "gdln", "--n-train", "200", "--hidden-units", "3", "--steps", "40,20",
@@ -25,8 +27,8 @@ RELU = (
     "constant", "--steps", "60,40", "--learning-rate", "0.05,0.01", "--batch-size", "16",
 )  # fmt: skip
 DGN = (
-    *FEW, "--model", "dgn", "--n-train", "20", "--n-val", "20", "--hidden-units", "7", "--steps",
-    "40", "--trainer", "normalised",
+    *FEW, "--model", "dgn", "--n-train", "14", "--n-val", "20", "--hidden-units", "7", "--steps",
+    "30", "--trainer", "normalised",
 )  # fmt: skip
 CLASSES = (
     *FEW, "--model", "frelu", "--classes", "all", "--n-train", "60", "--n-val", "100",

@@ -27,6 +27,7 @@ X = RNG.normal(size=(N, D))
 Y = np.where(X @ np.arange(1.0, D + 1) > 0.3, 1.0, -1.0)
 CONTEXTS = RNG.integers(0, C, size=(N, H))
 BLOCK = home(LineSearchDescent).BLOCK
+STEPS = 80
 READS = (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.nonzero.default,
          torch.ops.aten.masked_select.default)  # fmt: skip
 
@@ -95,17 +96,17 @@ def test_steps_are_taken_where_no_number_can_be_read(trainer) -> None:
 def test_blocks_of_steps_end_where_single_steps_do_to_the_bit(momentum, several) -> None:
     results, counts = [], []
     for ahead in (False, True):
-        networks = [GLN(D, H, C, random_state=seed) for seed in range(3 if several else 1)]
+        networks = [GLN(D, H, C, random_state=seed) for seed in range(2 if several else 1)]
         data = place_data(networks[0], X, Y, CONTEXTS)
         stack = StackedNetworks(networks) if several else SingleNetwork(networks[0])
         chosen = TrainingSettings(
-            trainer="normalised", batch_size=0, schedule=((200, None),), momentum=momentum
+            trainer="normalised", batch_size=0, schedule=((STEPS, None),), momentum=momentum
         )
         method = LineSearchDescent(stack, chosen, N, ahead=ahead)
         with Reads() as reads:
-            for step in range(200):
+            for step in range(STEPS):
                 method.step(data, None)
-                if step == 100:
+                if step == STEPS // 2:
                     method.settle()
                     method.settle()
             method.settle()
@@ -115,9 +116,9 @@ def test_blocks_of_steps_end_where_single_steps_do_to_the_bit(momentum, several)
         assert torch.equal(one, other)
     # Once a step and once more for each that was shortened; once a block and so often again for
     # the blocks of these.
-    shortened = counts[0] - 200
-    assert counts[0] >= 200 and shortened > 0
-    assert counts[1] <= 200 // BLOCK + 3 + shortened * (BLOCK + 1)
+    shortened = counts[0] - STEPS
+    assert counts[0] >= STEPS and shortened > 0
+    assert counts[1] <= STEPS // BLOCK + 3 + shortened * (BLOCK + 1)
     assert counts[1] < counts[0] or several
 
 

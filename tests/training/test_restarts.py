@@ -115,7 +115,7 @@ def test_a_network_that_never_separates_is_never_worse_than_before_and_ends_at_i
     X, y = torch.from_numpy(inputs), torch.from_numpy(labels)
     optimiser = Annealed(network.parameters(), degree=network.degree, n_samples=len(labels))
     losses, worse = [], 0
-    for _ in range((MAX_RESTARTS + 2) * PATIENCE):
+    for _ in range((MAX_RESTARTS + 1) * PATIENCE + 60):
         optimiser.step(lambda: y * network(X))
         losses.append(float(torch.nn.functional.softplus(-y * network(X)).mean().log().detach()))
         state = optimiser.state["trainer"]

@@ -125,7 +125,7 @@ def best_margin(norm: str) -> float:
 )
 def test_linear_predictors_go_to_the_largest_margin_in_the_norm_of_the_trainer(trainer) -> None:
     network = DeepLinear(D, init_scale=0.1)
-    settings = TrainingSettings(trainer=trainer, schedule=((3000, None),))
+    settings = TrainingSettings(trainer=trainer, schedule=((3000, None),), n_checkpoints=4)
     trajectory = train(network, X, Y, settings=settings)
     (name,) = TRAINERS[trainer].norms_of(1)
     size = Norm.of(name).value(network.zeta().detach().numpy()[None])
