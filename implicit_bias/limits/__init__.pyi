@@ -4,6 +4,9 @@ from .._support.solve import Certificate as Certificate
 from .._support.solve import ConstrainedCertificate as ConstrainedCertificate
 from .._support.solve import Norm as Norm
 from .._support.solve import certify_constrained as certify_constrained
+from ..models.collapse.formulation import certify_collapse as certify_collapse
+from ..models.collapse.formulation import solve_collapse as solve_collapse
+from ..models.collapse.limit import CollapseLimit as CollapseLimit
 from ..models.distillation.limit import DistillationLimit as DistillationLimit
 from ..models.dlgn.depth3 import Depth3Interval as Depth3Interval
 from ..models.dlgn.depth3 import certify_depth3 as certify_depth3

@@ -19,7 +19,7 @@ from ..limits.local.search import local_limit
 from ..quantities.formatting import number
 from ..quantities.measured import Measured, derived, part, quantity
 from .classifiers import ClassifierComparison
-from .scalars import cosine, scores
+from .scalars import cosine, sample_margins, scores
 
 if TYPE_CHECKING:
     import torch
@@ -180,7 +180,7 @@ def value_of(network: torch.nn.Module, sample: Sample[Any]) -> float:
     >>> ib.measures.value_of(network, sample)
     0.2
     """
-    margins = to_numpy(sample.y) * scores(network, sample)
+    margins = sample_margins(to_numpy(sample.y), scores(network, sample))
     squares = sum(float(p.detach().double().square().sum()) for p in network.parameters())
     value = network_value(squares, margins, int(network.degree))  # type: ignore[arg-type]
     return value if math.isfinite(value) else math.nan

@@ -4,6 +4,7 @@ from ..runs.model import Models
 
 MODELS = Models(
     {
+        "collapse": "collapse",
         "convolution": "convolution",
         "deep-linear": "linear",
         "dgn": "dgn",

@@ -5,6 +5,7 @@ from .balanced_relu import BalancedReLU as BalancedReLU
 from .balanced_relu import ResidualReLU as ResidualReLU
 from .copied import CopiedUnits as CopiedUnits
 from .deep_linear import DeepLinear as DeepLinear
+from .deep_linear import UnconstrainedFeatures as UnconstrainedFeatures
 from .diagonal_linear import DiagonalLinear as DiagonalLinear
 from .exits import ExitNetwork as ExitNetwork
 from .exits import LabelledHead as LabelledHead

@@ -20,6 +20,7 @@ from .weights import (
     as_tensor,
     balanced_chain,
     balanced_factors,
+    check_hidden,
     copy_weights,
     draw_matrices,
     draw_units,
@@ -181,6 +182,67 @@ class DeepLinear(LayeredNetwork):
     ) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         return linear_factors(X, list(self.layers))
+
+
+class UnconstrainedFeatures(DeepLinear):
+    """Features that are weights, one vector a sample, under linear layers: neural collapse.
+
+    A `DeepLinear` network on the identity: input n picks the feature of sample n, a column of the
+    first layer. It is trained on ``np.eye(n)`` and rows of classes, by all that trains networks.
+
+    Parameters
+    ----------
+    n_inputs : int
+        n, the samples.
+    hidden_widths : sequence of int
+        Width of the features and of layers between; one at least.
+    n_outputs : int
+        K, the classes.
+    **start : Starting
+        As of `DeepLinear`.
+
+    Attributes
+    ----------
+    layers : ParameterList
+        Features (width_1, n), ..., classifiers (K, width_{L-1}).
+
+    Raises
+    ------
+    ValueError
+        As `DeepLinear`, and without a hidden width.
+
+    References
+    ----------
+    D. G. Mixon, H. Parshall, J. Pi, "Neural collapse with unconstrained features". The limit is
+    that of `limits.solve_collapse`.
+
+    Examples
+    --------
+    >>> network = ib.networks.UnconstrainedFeatures(12, hidden_widths=(4,), n_outputs=3)
+    >>> network.features().shape, network.classifiers().shape, network.degree
+    (torch.Size([12, 4]), torch.Size([3, 4]), 2)
+    """
+
+    @door()
+    def __init__(
+        self,
+        n_inputs: int,
+        *,
+        hidden_widths: Sequence[int],
+        n_outputs: int,
+        **start: Unpack[Starting],
+    ) -> None:
+        check_hidden(hidden_widths)
+        super().__init__(n_inputs, hidden_widths=hidden_widths, n_outputs=n_outputs, **start)
+
+    def features(self) -> Tensor:
+        """Return what the last layer sees of every sample (n, width_{L-1})."""
+        return end_to_end(list(self.layers)[:-1]).T
+
+    def classifiers(self) -> Tensor:
+        """Return the rows of the last layer (K, width_{L-1})."""
+        last: Tensor = self.layers[-1]
+        return last
 
 
 def _draw(init: str, widths: list[int], rng: torch.Generator) -> list[Tensor]:

@@ -282,6 +282,9 @@ class Positive:
     def __hash__(self) -> int:
         return hash(type(self))
 
+    def __repr__(self) -> str:
+        return "above 0"
+
 
 # What converges with weight decay: in the gradient of the loss, and beside steps that fall.
 DECAYED: Mapping[tuple[str, Any], Mapping[str, Any]] = {

@@ -8,6 +8,7 @@ GUNASEKAR: Final = (
     "Gunasekar et al., Implicit bias of gradient descent on linear convolutional networks"
 )
 JI: Final = "Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks"
+JI_2022: Final = "Ji et al., An unconstrained layer-peeled perspective on neural collapse"
 LIPPL: Final = (
     "Lippl, Abbott and Chung, The implicit bias of gradient descent on generalized gated linear "
     "networks"
@@ -23,5 +24,9 @@ LYU_44: Final = "Lyu and Li 2020, theorem 4.4"
 NO_LIMIT: Final = f"none names the limit; {LYU_44}: to some KKT point"
 CAI_2025: Final = "Cai et al. 2025 (arXiv 2502.16075)"
 KUNIN_2023: Final = "Kunin et al. 2023 (arXiv 2210.03820)"
+THRAMPOULIDIS: Final = (
+    "Thrampoulidis et al., Imbalance trouble: revisiting neural-collapse geometry"
+)
+THRAMPOULIDIS_2022: Final = "Thrampoulidis et al. 2022 (arXiv 2208.05512)"
 TSILIVIS_2024: Final = "Tsilivis et al. 2024 (arXiv 2410.22069)"
 SOUDRY_3: Final = "Soudry et al. 2018, theorem 3"

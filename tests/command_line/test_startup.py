@@ -73,7 +73,7 @@ print(json.dumps(found))
 
 
 USUAL = ["--n-train", "40", "--n-val", "10"]
-SIZES = {"distillation": [], "gdln": ["--n-train", "200"]}
+SIZES = {"collapse": [], "distillation": [], "gdln": ["--n-train", "200"]}
 
 
 @pytest.mark.parametrize("model", [*PREDICTED, "linear, trained"])

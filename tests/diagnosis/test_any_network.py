@@ -171,6 +171,36 @@ def test_linear_outputs_of_all_classes_have_the_joint_margin(labels) -> None:
     assert held_out.comparison.agreement == 1 and held_out.comparison.error_limit == 0
 
 
+class Picked(nn.Module):
+    """Features of every sample as columns of the last of its parameters, not of the first."""
+
+    def __init__(self, features: np.ndarray, classifiers: np.ndarray) -> None:
+        super().__init__()
+        self.W = nn.Parameter(torch.tensor(classifiers))
+        self.H = nn.Parameter(torch.tensor(features.T.copy()))
+
+    def forward(self, X: Tensor) -> Tensor:
+        return X @ self.H.T @ self.W.T
+
+
+def test_two_layers_on_unit_vectors_have_the_limit_of_unconstrained_features() -> None:
+    labels = np.array([0, 0, 0, 1, 1, 2])
+    limit = ib.limits.solve_collapse(labels).require()
+    H, W = limit.features[labels], limit.classifiers
+    report = ib.diagnose(Picked(5 * H, 5 * W), np.eye(6), labels)
+    assert report.verdict.word == "AT ITS LIMIT" and fits(report)
+    assert report.limit.objective == pytest.approx(limit.objective, rel=1e-7)
+    assert report.limit.zeta.shape == (3, 6) and "simplex-encoded" in report.heading.theorem
+    off = ib.diagnose(Picked(H + 0.1 * RNG.normal(size=H.shape), W), np.eye(6), labels)
+    assert off.verdict.word == "NOT THERE YET" and off.comparison.margin_ratio < 0.99
+    # Of other inputs, and of fewer than K - 1 dimensions, it is no such limit.
+    others = ib.diagnose(Picked(H, W), np.eye(6) + 0.01, labels)
+    narrow = np.array([[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9], [1.0, 1.0]])
+    four = ib.diagnose(Picked(narrow, narrow), np.eye(4), np.arange(4), max_weights=0)
+    forms = [one.results["form"]["form"] for one in (report, others, four)]
+    assert forms == ["UNCONSTRAINED", "HOMOGENEOUS", "HOMOGENEOUS"]
+
+
 def test_softmax_outputs_with_biases_have_their_problem_named() -> None:
     network = mlp(2, 8, 3)
     trained(network, POINTS, CLASSES, 15)

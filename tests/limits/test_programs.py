@@ -31,7 +31,7 @@ CHANCES = np.array([[0.5, 0.5, 0, 0], [0, 0.5, 0.25, 0.25], [0, 0, 1.0, 0], [0, 
 FAMILY = RNG.normal(size=(C, 1, 1, D)) + RNG.normal(size=(1, C, 1, D)) + RNG.normal(size=(C, D))
 
 LINEAR, QUADRATIC, CONES = "linear program", "quadratic program", "second-order cone program"
-EXPONENTIAL = "exponential cone program"
+EXPONENTIAL, SEMIDEFINITE = "exponential cone program", "semidefinite program"
 
 
 class Case:
@@ -182,6 +182,10 @@ CASES: dict[str, Case] = {
         programs.WeightDecay("logistic", "l1", penalty=0.01), (X, Y, GATES),
         lambda: ib.limits.solve_fit(X, Y, GATES, norm="l1", penalty=0.01).require().objective,
         "zeta", EXPONENTIAL,
+    ),
+    "collapse": Case(
+        programs.Collapse(), ([0, 1, 2, 0, 1, 0],),
+        lambda: ib.limits.solve_collapse([0, 1, 2, 0, 1, 0]).require().objective, "W", SEMIDEFINITE,
     ),
     "norm": Case(
         programs.GLNNorm(), (FAMILY,),

@@ -95,6 +95,8 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
     "local limit, ReLU": relu_local_limit,
     "diagonal": lambda: ib.limits.solve_diagonal(X[:3], Y[:3], np.ones(D)),
     "fit": lambda: ib.limits.solve_fit(X, Y, GATES, penalty=0.01),
+    "collapse": lambda: ib.limits.solve_collapse(class_sizes=[3, 1, 1]),
+    "collapse, decay": lambda: ib.limits.solve_collapse([0, 1, 0], weight_decay=0.1),
     "alignment": alignment,
     "transport": transport,
     "interval": lambda: ib.limits.certify_depth3(Y, LAYERS, widths=(2, 2)),

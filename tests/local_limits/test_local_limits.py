@@ -26,7 +26,7 @@ from implicit_bias import (
     solve_linear_svm,
     train,
 )
-from implicit_bias.limits import same_limit
+from implicit_bias.limits import same_limit, solve_multiclass_svm
 from implicit_bias.limits.local import (
     Point,
     approaches,
@@ -405,3 +405,23 @@ def test_rotations_explain_no_more_zero_modes_than_there_are(
     assert found.n_explained == explained
     said = f"{zero} zero modes, {explained} of them symmetries"
     assert (said in repr(found)) == (zero > 0)
+
+
+def test_the_limit_of_several_outputs_is_of_all_relative_margins() -> None:
+    """One input a class of sizes 4, 1, 1: two linear layers have the least nuclear norm."""
+    X, Y = np.diag([0.5, 1.0, 1.0]), np.eye(3)
+    rng = np.random.default_rng(0)
+    start = Y + 0.2 * rng.normal(size=(3, 3))
+    limit = local_limit(DeepLinear.from_zeta(start, hidden_widths=(3,)), X, Y)
+    best = solve_multiclass_svm(X, [0, 1, 2], norm="nuclear")
+    assert limit.status is Status.LOCAL_OPTIMUM
+    assert limit.value == pytest.approx(best.objective, rel=1e-7)
+    # As the limit of the program has them: a row a sample, 0 at the own class.
+    np.testing.assert_allclose(limit.multipliers.sum(), best.objective, rtol=1e-6)
+    np.testing.assert_allclose(limit.multipliers / limit.multipliers.sum(),
+                               best.dual / best.dual.sum(), atol=1e-4)  # fmt: skip
+    assert limit.active.shape == (3, 3) and limit.n_active == 6 and limit.n_samples == 3
+    np.testing.assert_allclose(limit.scores, X @ best.zeta.T, atol=1e-5)
+    np.testing.assert_allclose(limit.predictor(X), limit.scores, atol=1e-12)
+    with pytest.raises(ValueError, match="is -1, of sample 2"):
+        local_limit(DeepLinear.from_weights(np.diag([1.0, 1.0, -1.0])), np.eye(3), Y)

@@ -30,6 +30,7 @@ SMALL = {
             "checkpoints": 3,
         },
         {
+            "collapse": {"n_train": None, "learning_rate": 1.0, "batch_size": 0},
             "dgn": {"hidden_units": 8},
             "diagonal": {"n_train": 12},
             "distillation": {"n_train": 12},
@@ -53,6 +54,7 @@ OTHER = {
     "beside": "machines",
     "beta": "2",
     "checkpoints": "2",
+    "class_sizes": "3,1",
     "classes": "all",
     "constant": "",
     "contexts": "4",
@@ -62,6 +64,7 @@ OTHER = {
     "decoupled": "",
     "depth": "4",
     "device": "cuda:77",
+    "dimension": "3",
     "dtype": "float32",
     "experts": "constant",
     "exits": "2",
@@ -106,6 +109,8 @@ OTHER = {
 REPORTED = (0, 3, 4, 5)
 WITH = {
     ("orthosep", "data"): "quadrants",
+    ("collapse", "data"): "iris",
+    ("collapse", "n_train"): "31 --data iris",
     ("diagonal", "loss"): "logistic",
     ("distillation", "data"): "digits",
     ("gdln", "batch_size"): "150",  # fewer samples want smaller steps

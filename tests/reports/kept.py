@@ -81,6 +81,7 @@ NETWORKS: dict[str, Callable[[Any], torch.nn.Module]] = {
     "network:ColumnGLN": lambda kind: kind(2, np.array([[0, 1], [1, 1]]), n_outputs=3),
     "network:ShallowGLN": lambda kind: kind(2, np.array([[0, 1], [1, 1]])),
     "network:SoftDGN": lambda kind: kind(2, widths=(3, 2)),
+    "network:UnconstrainedFeatures": lambda kind: kind(4, hidden_widths=(3,), n_outputs=2),
     "network:LinearStudent": lambda kind: kind(np.ones((2, 3))),
     "network:TokenDecoder": lambda kind: kind(np.eye(2), [[1, 1, 0], [0, 0, 1]]),
 }

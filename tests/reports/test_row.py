@@ -20,6 +20,7 @@ from tests.commands import small_runs
 TINY = small_runs(
     {"n_train": 30, "steps": 10, "hidden_units": 3},
     {
+        "collapse": {"n_train": None},
         "dgn": {"n_train": 20, "steps": 30, "data": "quadrants", "starts": 2},
         "diagonal": {"n_train": 10},
         "distillation": {"n_train": 10, "n_val": 40},

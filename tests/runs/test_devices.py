@@ -18,6 +18,7 @@ from tests.commands import option_kinds, small_runs
 SMALL = small_runs(
     {"n_train": 30, "steps": 24, "hidden_units": 3, "batch_size": 0},
     {
+        "collapse": {"n_train": None},
         "dgn": {"n_train": 20, "data": "quadrants"},
         "diagonal": {"n_train": 10},
         "distillation": {"n_train": 10, "n_val": 40},

@@ -19,6 +19,7 @@ SEPARABLE = [name for name, model in MODELS.items() if issubclass(model.options,
 QUICK = small_runs(
     {"n_train": 60, "steps": 200, "hidden_units": 3, "checkpoints": 8},
     {
+        "collapse": {"n_train": None, "steps": 100},
         "dgn": {"hidden_units": 4, "starts": 2},
         "diagonal": {"n_train": 15},
         "distillation": {"n_train": None, "steps": "100,300", "n_val": 200},
@@ -98,7 +99,7 @@ def test_with_its_defaults_a_convex_model_comes_near_its_limit(model, least) -> 
 
 
 # The half-spaces of a DLGN are trained before there is a limit, by steps of their own.
-ALONE = {"dlgn": {"gate_steps": 50}, "gdln": {"n_train": 200}}
+ALONE = {"collapse": {"data": "wine"}, "dlgn": {"gate_steps": 50}, "gdln": {"n_train": 200}}
 
 
 @pytest.mark.parametrize("model", sorted(set(MODELS) - {"relu"}))

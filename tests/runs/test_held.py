@@ -18,6 +18,7 @@ from typed_models import held
 QUICK = small_runs(
     {"n_train": 60, "steps": 20, "hidden_units": 3, "checkpoints": 3},
     {
+        "collapse": {"n_train": None},
         "dgn": {"hidden_units": 4},
         "diagonal": {"n_train": 15},
         "distillation": {"n_train": None, "n_val": 100},

@@ -97,6 +97,14 @@ CASES = {
         [("multi-class hard margin, exit 2", SOCP, 80, 45 * 9)],
     ),
     "distillation": (("distillation",), []),
+    # A column a sample; every sample against every other class.
+    "collapse": (
+        ("collapse", "--class-sizes", "3,2,1"), [("unconstrained features", SDP, 3 * 6, 6 * 2)],
+    ),
+    "collapse, decay": (
+        ("collapse", "--class-sizes", "3,2,1", "--weight-decay", 0.01),
+        [("unconstrained features", SDP, 3 * 6, 0)],
+    ),
     "diagonal": (("diagonal",), [("least potential", EXP, 2 * D, 20)]),
 }  # fmt: skip
 

@@ -111,9 +111,10 @@ class LocalLimit(Curved, Reached):
     weights : mapping of str to array
         By the names of the network's trained parameters, at smallest margin 1, read-only.
     multipliers : (n,) array
-        lam >= 0 with ``w = sum_n lam_n y_n grad f_w(x_n)``.
-    active : (n,) boolean array
-        Samples with a multiplier.
+        lam >= 0 with ``w = sum_n lam_n y_n grad f_w(x_n)``. Of K outputs (n, K), of the relative
+        margins: 0 at the own class.
+    active : (n,) or (n, K) boolean array
+        Samples with a multiplier; of K outputs pairs of a sample and another class.
     value : float
         ``(||w||^2 / L)^(L/2)`` over the smallest margin; smaller is better. With two layers that
         is the sum of the units' norms, the objective of the convex program.
@@ -136,7 +137,7 @@ class LocalLimit(Curved, Reached):
         First-order conditions; `curvature` is what is known of second order.
     reason : str
         Why no more is said; empty for the first three statuses.
-    scores : (n,) array
+    scores : (n,) or (n, K) array
         Of the training data.
     rounds : int
         Max-margin programs solved.
@@ -179,7 +180,7 @@ class LocalLimit(Curved, Reached):
 
     residual = proved("residual", "Residual of the first-order conditions, of the certificate.")
     n_samples = size_of("active", "Number of samples.")
-    n_active = how_many("active", "Number of samples with a multiplier.")
+    n_active = how_many("active", "Number of margins with a multiplier.")
 
     def __post_init__(self) -> None:
         for array in (self.multipliers, self.active, self.curvature, self.scores):

@@ -26,24 +26,45 @@ _EULER = 1e-6
 class MarginProblem:
     r"""Minimise :math:`\tfrac12 \|w\|^2` subject to :math:`m_n(w) = y_n f_w(x_n) \ge 1`.
 
+    Of K outputs a margin is :math:`\langle e_y - e_k, f_w(x)\rangle`, one a sample and other class.
+
     Attributes
     ----------
     network : Module
         A copy in float64 on the CPU; never written to.
     data : GatedData
-        In float64 on the CPU.
+        In float64 on the CPU, one row a margin; of K outputs the targets are ``e_y - e_k``.
     degree : int
         L, of homogeneity of f in w.
+    classes : (n, K) tensor or None
+        The rows of classes that were given, of K outputs.
     """
 
     network: torch.nn.Module
     data: GatedData
     degree: int
+    classes: Tensor | None = None
 
     @property
     def n_samples(self) -> int:
-        """Number n of samples."""
+        """Number n of margins."""
         return len(self.data.y)
+
+    def by_sample(self, values: Tensor) -> Tensor:
+        """Return what there is of every margin a row a sample, of K outputs 0 at the own class."""
+        if self.classes is None:
+            return values
+        every = values.new_zeros(self.classes.shape)
+        every[self.classes == 0] = values
+        return every
+
+    def scores(self, w: Tensor) -> Tensor:
+        """Return the scores (n,) or (n, K) of the samples that were given."""
+        with torch.no_grad():
+            found = self._outputs(w, self.data)
+        if self.classes is None:
+            return found
+        return found[:: self.classes.shape[1] - 1]
 
     @property
     def parameters(self) -> dict[str, Tensor]:
@@ -117,9 +138,13 @@ class MarginProblem:
         return lambda w: weights @ self._margins(w, some)
 
     def _margins(self, w: Tensor, data: GatedData) -> Tensor:
+        products = data.y * self._outputs(w, data)
+        return products.sum(-1) if products.ndim == 2 else products
+
+    def _outputs(self, w: Tensor, data: GatedData) -> Tensor:
         inputs = (data.X, data.gates)
-        margins: Tensor = data.y * functional_call(self.network, self.unflatten(w), inputs)
-        return margins
+        scores: Tensor = functional_call(self.network, self.unflatten(w), inputs)
+        return scores
 
 
 def pose_problem(
@@ -143,12 +168,22 @@ def pose_problem(
                 "take an earlier checkpoint"
             )
     data = place_data(network, X, y, gates)
-    problem = MarginProblem(network, data, check_homogeneous(network, data.X, data.gates))
+    degree = check_homogeneous(network, data.X, data.gates)
+    classes = data.y if data.y.ndim == 2 else None
+    problem = MarginProblem(network, data if classes is None else _pairs(data), degree, classes)
     size = len(data.y) * len(problem.start)
     require_memory(size, "one gradient a sample", "take fewer samples or a smaller network")
     _require_separation(problem)
     _require_gradients(problem)
     return problem
+
+
+def _pairs(data: GatedData) -> GatedData:
+    # A row a sample and other class, sample by sample.
+    samples, others = (data.y == 0).nonzero(as_tuple=True)
+    pairs = data.take(samples)
+    one_hot = torch.nn.functional.one_hot(others, data.y.shape[1])
+    return pairs._replace(y=pairs.y - one_hot.to(pairs.y))
 
 
 def _require_separation(problem: MarginProblem) -> None:
@@ -157,13 +192,14 @@ def _require_separation(problem: MarginProblem) -> None:
     if float(margins[worst]) > 0:
         return
     row = torch.tensor([worst])
+    worst //= 1 if problem.classes is None else problem.classes.shape[1] - 1
     if not bool(problem.gradients(problem.start, row).any()):
         raise ValueError(
             f"sample {worst} has the score 0, and no weight changes it: all paths to it are "
             "closed, or its units are dead. Drop the sample, or give it gates that are open"
         )
     raise ValueError(
-        f"the smallest margin on (X, y) is {float(margins[worst]):g}, of sample {worst}, but a "
+        f"the smallest margin on (X, y) is {float(margins.min()):g}, of sample {worst}, but a "
         "local limit takes a network that classifies every training sample correctly: train "
         "longer, or check that the data are separable under these gates"
     )

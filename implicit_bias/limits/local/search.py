@@ -64,8 +64,9 @@ def local_limit(
         Homogeneous of degree ``network.degree``, with positive margins; it is not modified.
     X : (n, D) array or tensor
         Inputs.
-    y : (n,) array or tensor
-        Labels in {-1, +1}.
+    y : (n,) or (n, K) array or tensor
+        Labels in {-1, +1}; for K outputs rows with a one at the sample's class, whose relative
+        margins ``f_y - f_k`` are to be 1.
     gates : (n, ...) array or tensor, optional
         Gates or contexts that the network takes; None for networks without.
     tol : float
@@ -216,7 +217,7 @@ def _approach(problem: MarginProblem, max_weights: int) -> _Found:
 
 def _unfinished(problem: MarginProblem, last: Approach | None, rounds: int, why: str) -> _Found:
     if last is None:
-        w, nothing = problem.rescaled(problem.start), torch.zeros_like(problem.data.y)
+        w, nothing = problem.rescaled(problem.start), problem.start.new_zeros(problem.n_samples)
         reason = "the first max-margin program was not solved"
         return _Found(Point(w, nothing, nothing > 0), Status.FAILED, rounds, reason)
     point = Point(last.w, torch.where(last.active, last.lam, 0.0), last.active)
@@ -230,8 +231,8 @@ def _limit(problem: MarginProblem, found: _Found, seconds: float) -> LocalLimit:
     point, curvature = found.point, found.curvature
     start, margins = problem.rescaled(problem.start), problem.margins(point.w)
     saddle = curvature is not None and found.status is Status.SADDLE
-    active = point.active.numpy().copy()
-    multipliers = point.lam.numpy().copy()
+    active = problem.by_sample(point.active).numpy().copy()
+    multipliers = problem.by_sample(point.lam).numpy().copy()
     return LocalLimit.read(
         found,
         weights=_arrays(problem, point.w),
@@ -249,7 +250,7 @@ def _limit(problem: MarginProblem, found: _Found, seconds: float) -> LocalLimit:
             smallest_margin=float(margins.min()),
             smallest_multiplier=float(multipliers[active].min(initial=np.inf)),
         ),
-        scores=(problem.data.y * margins).numpy(),
+        scores=problem.scores(point.w).numpy().copy(),
         seconds=seconds,
         network=problem.at(point.w),
     )

@@ -62,6 +62,28 @@ class LayeredForm(ReLUForm):
         return found
 
 
+def picks_features(subject: Subject) -> bool:
+    """Return whether scores (n, K) are of features that are weights below one linear layer.
+
+    That is, whether they are a product of two matrices, of which every input, a unit vector of its
+    own, picks a column; every class has a sample, and the width is K - 1 at least.
+
+    Parameters
+    ----------
+    subject : Subject
+    """
+    X, K, matrices = subject.inputs, subject.n_outputs, list(subject.weights.items())
+    one_hot = ((X == 0) | (X == 1)).all() and (X.sum(1) == 1).all() and (X.sum(0) <= 1).all()
+    every = subject.data.y.ndim == 2 and bool((subject.data.y.sum(0) > 0).all())
+    if not (one_hot and every) or [p.ndim for _, p in matrices] != [2, 2]:
+        return False
+    for (first, features), (last, classifiers) in (matrices, matrices[::-1]):
+        if classifiers.shape == (K, len(features)) and features.shape[1] == X.shape[1]:
+            error = subject.error(lambda w, f=first, c=last: X @ (w[c] @ w[f]).T)  # type: ignore[misc]
+            return len(features) >= K - 1 and error <= SAME
+    return False
+
+
 def find_layers(subject: Subject) -> LayeredForm | None:
     """Look for a layered network with fixed gates, which are recovered from its scores.
 

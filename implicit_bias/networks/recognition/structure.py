@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .dependence import Dependence, InputDependence, measure_dependence, measure_inputs
 from .homogeneity import Homogeneity, measure_homogeneity
-from .layers import LayeredForm, find_layers, find_relu_layers
+from .layers import LayeredForm, find_layers, find_relu_layers, picks_features
 from .subject import SAME, SAMPLES, Subject, Weights, misfit
 from .units import UnitsForm, find_units
 
@@ -23,6 +23,7 @@ class Form(Enum):
 
     FEATURES = "linear in its weights: fixed features of each sample"
     LINEAR = "a product of linear layers"
+    UNCONSTRAINED = "features that are weights, one vector a sample, below one linear layer"
     UNITS = "units with fixed gates below linear layers"
     LAYERS = "layers with fixed gates between them"
     CONVOLUTION = "a full-width linear convolution below a linear layer"
@@ -125,6 +126,8 @@ def _form(
 ) -> tuple[Form, UnitsForm | None, LayeredForm | None]:
     if subject.by_sample and dependence.degree == 1:
         return Form.FEATURES, None, None
+    if subject.n_outputs > 1 and picks_features(subject):
+        return Form.UNCONSTRAINED, None, None
     if subject.n_outputs > 1 or not subject.by_sample:
         return Form.HOMOGENEOUS, None, None
     if dependence.degree is None:

@@ -13,6 +13,7 @@ import numpy as np
 from ..._support.solve import Status
 from ..._support.words import MarginLoss
 from ...data.arrays import Floats
+from ...limits.exact.multiclass import MulticlassLimit
 from ...measures.growth.extrapolation import extrapolate, inverse_log_loss
 from ...measures.growth.unit_growth import unit_growth
 from ...measures.scalars import DUAL_SLACK
@@ -258,6 +259,7 @@ def units_finding(found: MeasuredNetwork) -> Finding:
     network = recognised_network(structure)
     assert network is not None
     limit = found.optimum.limit
+    assert not isinstance(limit, MulticlassLimit)
     return growth_finding(unit_growth(network, *structure.subject.data, limit=limit, kkt=found.kkt))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from ...data.arrays import Floats
 from ...limits.convolution.frequencies import FrequencyMargin
 from ...limits.exact.features import FeatureLimit, UnitFeatures
 from ...limits.exact.linear import HardMarginSVM
+from ...limits.exact.multiclass import MarginLimit, solve_multiclass_svm
 from ...limits.exact.path_lasso import PathLasso
 from ...limits.formulation import solve_limit, solve_program
 from ...limits.limit import Limit
@@ -56,7 +57,7 @@ class Optimum:
     """
 
     name: str = ""
-    limit: Limit | None = None
+    limit: MarginLimit | None = None
     bound: float = math.nan
     features: Features | None = None
     present_gates: bool = False
@@ -86,6 +87,7 @@ def find_optimum(structure: Structure, y: Floats) -> Optimum:
     solver = {
         Form.FEATURES: _of_units,
         Form.LINEAR: _of_units,
+        Form.UNCONSTRAINED: _of_picked_features,
         Form.UNITS: _of_units,
         Form.LAYERS: _of_layers,
         Form.CONVOLUTION: _of_convolution,
@@ -155,6 +157,16 @@ def _of_classes(structure: Structure) -> Optimum:
         return score_gradients(other).flatten(0, 1).numpy()
 
     return Optimum("margins of all classes", limit, _bound_of(limit), features)
+
+
+def _of_picked_features(structure: Structure, y: Floats) -> Optimum:
+    """Solve for the least nuclear norm by one column a class, and prove it on all samples."""
+    X, labels, sizes = structure.subject.inputs.numpy(), y.argmax(axis=1), y.sum(axis=0)
+    root = np.sqrt(sizes)
+    each = solve_multiclass_svm(np.diag(1 / root), np.arange(len(root)), norm="nuclear")
+    zeta, dual = each.zeta / root, each.dual / sizes[:, None]
+    limit = replace(each, zeta=zeta[:, labels] @ X, dual=dual[labels]).certify(X, labels)
+    return Optimum("nuclear norm", limit, float(limit.dual_objective))
 
 
 def _gates_of_inputs(features: Floats, X: Floats, n_units: int) -> Floats | None:

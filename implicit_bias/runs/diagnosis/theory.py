@@ -15,12 +15,15 @@ from ...quantities.papers import (
     GUNASEKAR_2,
     JI,
     JI_2019,
+    JI_2022,
     LIPPL,
     LIPPL_B8,
     LYU,
     NO_LIMIT,
     SOUDRY,
     SOUDRY_3,
+    THRAMPOULIDIS,
+    THRAMPOULIDIS_2022,
 )
 from ...quantities.premises import (
     DIRECTION,
@@ -88,6 +91,15 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
             f"({JI})",
             "min ||b||  s.t.  y_n <b, phi(x_n)> >= 1",
             JI_2019,
+        ),
+        Form.UNCONSTRAINED: Theory(
+            "limit",
+            "least weights of unconstrained features and one linear layer at margin 1 have "
+            "simplex-encoded scores, neural collapse for classes of one size "
+            f"({THRAMPOULIDIS}); directions of gradient flow are KKT points of that problem, of "
+            f"which this is the best ({JI_2022})",
+            "min ||Z||_*  s.t.  z_y(n),n - z_k,n >= 1 for k != y(n)",
+            THRAMPOULIDIS_2022,
         ),
         Form.UNITS: Theory(
             "limit",

@@ -1,0 +1,1 @@
+"""Neural collapse: unconstrained features of K classes under linear layers."""
