@@ -1,14 +1,17 @@
-"""Limits of next tokens beside their literal programs in cvxpy, on contexts of odd shapes.
+"""Limits of next tokens beside their literal programs in cvxpy, and decoders on the way there.
 
-    python -m experiments.next_token --out experiments/results/next_token.csv
+    python -m experiments.next_token programs --out experiments/results/next_token.csv
+    python -m experiments.next_token courses --out experiments/results/next_token_courses.csv
 
 Contexts, tokens and supports are drawn in sizes from 1 to 12: more contexts than dimensions among
 them, parallel contexts, hard labels and full supports. A row has the status, and how far direction
-and loss are from those of Clarabel, relative to 1 and to themselves. A few minutes.
+and loss are from those of Clarabel, relative to 1 and to themselves. Courses are those of the
+decoders of `compare --model next-token` on its bundled text. Each a few minutes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +19,11 @@ import click
 import cvxpy
 import numpy as np
 
+import implicit_bias as ib
 from implicit_bias.limits import solve_next_token
 from implicit_bias.programs import InSupportLoss, NextTokenSVM
 
+from .interrupts import finished
 from .tables import keep_rows, out_file
 
 NORMS: tuple[Any, ...] = ("l2", "linf", "spectral", "nuclear", "l1")
@@ -67,11 +72,40 @@ def _optimum(problem: cvxpy.Problem) -> float:
         return float("nan")
 
 
-@click.command()
+def courses(steps: int = 1000, descent_steps: int = 100_000) -> Iterator[dict[str, Any]]:
+    """Train decoders of the text on contexts of one word and of two, and follow them."""
+    for context, dimension in ((1, 32), (2, 80)):
+        how: Any = {"steps": steps, "descent_steps": descent_steps, "checkpoints": 7}
+        report = finished(ib.run("next-token", context=context, dimension=dimension, **how))
+        for name, path in report.trajectory.items():
+            far = path.observed
+            rows = zip(path.step, far["margin_ratio"], far["limit_error"], strict=True)
+            for step, ratio, error in rows:
+                if step > 0:
+                    yield {
+                        "context": context, "contexts": len(report.limit.in_support),
+                        "network": name, "steps": int(step), "margin_ratio": round(ratio, 5),
+                        "limit_error": float(f"{error:.3g}"),
+                    }  # fmt: skip
+
+
+@click.group()
+def main() -> None:
+    """Limits of next tokens beside cvxpy, and decoders on the way there."""
+
+
+@main.command("programs")
 @out_file()
-def main(out: Path | None) -> None:
+def programs(out: Path | None) -> None:
     """Compare 200 problems with their programs in cvxpy."""
     keep_rows(map(compared, range(N)), out, digits=".1e")
+
+
+@main.command("courses")
+@out_file()
+def followed(out: Path | None) -> None:
+    """Follow decoders of the bundled text to their limits."""
+    keep_rows(courses(), out, digits=".3g")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ MODELS = Models(
         "gln-l2": "gln",
         "heads": "heads",
         "linear": "linear",
+        "next-token": "next_token",
         "orthosep": "orthosep",
         "relu": "relu",
         "shallow-gln": "gln",

@@ -42,6 +42,7 @@ SMALL = {
                 "depth": 2,
                 "trunk_steps": 30,
             },
+            "next-token": {"trainer": "normalised", "descent_steps": 20},
             "orthosep": {"hidden_units": 6, "learning_rate": 0.05, "batch_size": 0},
             "relu": {"trainer": "constant", "hidden_units": 4},
             "shallow-gln": {"hidden_units": 2},
@@ -57,14 +58,17 @@ OTHER = {
     "class_sizes": "3,1",
     "classes": "all",
     "constant": "",
+    "context": "2",
     "contexts": "4",
     "cutoffs": "axes",
     "data": "orthants",
     "data_dir": "{mnist}",
     "decoupled": "",
     "depth": "4",
+    "descent_steps": "9",
     "device": "cuda:77",
     "dimension": "3",
+    "dimension": "9",
     "dtype": "float32",
     "experts": "constant",
     "exits": "2",
@@ -119,6 +123,8 @@ WITH = {
     ("heads", "classes"): "two",
     ("heads", "data"): "iris",
     ("heads", "n_train"): "70",
+    ("next-token", "data"): "{mnist}/text.csv",
+    ("next-token", "trainer"): "momentum",
     ("shallow-gln", "init"): "kaiming",
     # What ten classes and files need beside the option itself.
     "classes": "--n-train 100",
@@ -189,6 +195,9 @@ TRIED = [
 def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_path) -> None:
     if name == "data_dir":
         write_mnist(tmp_path, n=900)
+    if (model, name) == ("next-token", "data"):
+        rows = {"x": [1, 1, 2], "y": [0, 1, 1], "z": [0, 0, 1]}
+        pd.DataFrame(rows).to_csv(tmp_path / "text.csv", index=False)
     given = arguments(model, name, tmp_path)
     if name not in MODELS[model].option_names:
         typed = f"{flag(name)} {given[-1]}" if given[-1] != flag(name) else flag(name)

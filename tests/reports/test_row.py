@@ -29,6 +29,7 @@ TINY = small_runs(
         "gdln": {"n_train": 60, "hidden_units": 2},
         "gln": {"steps": 40, "hidden_units": 2, "data": "quadrants"},
         "heads": {"n_train": 60, "hidden_units": 6, "trunk_steps": 20, "exits": (1, 3)},
+        "next-token": {"descent_steps": 20, "dimension": 8},
         "orthosep": {"learning_rate": 0.1, "hidden_units": 4},
         "relu": {"hidden_units": 8, "data": "quadrants"},
     },

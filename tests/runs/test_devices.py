@@ -27,6 +27,7 @@ SMALL = small_runs(
         "gdln": {"n_train": 60, "hidden_units": 2, "batch_size": 60},
         "gln": {"hidden_units": 2, "data": "quadrants"},
         "heads": {"n_train": 60, "hidden_units": 6, "trunk_steps": 20, "exits": (1, 3)},
+        "next-token": {"descent_steps": 0},
         "orthosep": {"learning_rate": None, "hidden_units": 4},
         "relu": {"hidden_units": 8, "data": "quadrants"},
     },
@@ -57,7 +58,12 @@ def found(model: str, trainer: str | None, **options: Any) -> ib.Report | None:
 
 def tensors(report: ib.Report) -> dict[str, torch.Tensor]:
     network: Any = report.objects.get("network")
-    return {} if network is None else dict(network.state_dict())
+    several = network if isinstance(network, dict) else {"": network}
+    return {
+        f"{label}{name}": tensor
+        for label, one in several.items() if one is not None
+        for name, tensor in one.state_dict().items()
+    }  # fmt: skip
 
 
 def assert_same(one: ib.Report, other: ib.Report, *, exact: bool) -> None:

@@ -26,6 +26,7 @@ QUICK = small_runs(
         "dlgn": {"hidden_units": None, "gate_steps": 100},
         "gdln": {"n_train": 600, "steps": 60},
         "heads": {"steps": 100, "hidden_units": 8, "trunk_steps": 30, "exits": 1},
+        "next-token": {"descent_steps": 50},
         "orthosep": {"steps": "100,100", "hidden_units": 12},
         "relu": {"n_train": 100, "steps": "100,100", "hidden_units": 8},
         "shallow-gln": {"hidden_units": 2},

@@ -64,6 +64,7 @@ def test_the_bundled_data_and_gates_given_again_find_the_same(way, bundled, digi
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_every_model_obeys_data_of_the_user_s_own_or_says_why_not(model) -> None:
     labels = {"gdln": (Y + 1) / 2, "heads": Y.astype(int)}  # targets, classes
+    labels["next-token"] = (Y + 1) / 2  # tokens
     own = {"X": X, "y": labels.get(model, Y)}
     if MODELS[model].refusal("data"):
         with pytest.raises(ValueError, match=MODELS[model].refusal("data")):
@@ -76,6 +77,12 @@ def test_every_model_obeys_data_of_the_user_s_own_or_says_why_not(model) -> None
     assert record["data"]["n_inputs"] == (len(X) if model == "collapse" else 5)
     n_train = len(X) - 20 * (model not in ("collapse", "gdln"))
     assert record["data"]["n_train"] == record["options"]["n_train"] == n_train
+    assert record["data"]["n_inputs"] == 5
+    assert (
+        record["data"]["n_train"]
+        == record["options"]["n_train"]
+        == len(X) - 20 * (model not in ("gdln", "next-token"))
+    )
     if model == "linear":
         other = ib.run(model, X=X, y=Y, seed=2, steps=5, n_train=50, n_val=10)
         assert (other.row()["n_train"], other.row()["n_val"]) == (50, 10)

@@ -1,0 +1,81 @@
+"""Trained decoders beside the limit of next tokens, at the end and along the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from ...data.arrays import Floats
+from ...networks.token_decoder import TokenDecoder
+from ...quantities.measured import Measured, part, quantity
+from .limit import NextTokenLimit
+from .tokens import TokenCounts, TokenMargins
+
+
+class DecoderComparison(Measured):
+    """A trained decoder, compared with its limit: the part out of F, and that in F."""
+
+    TITLE = "decoder beside its limit"
+    SCREEN = ("margin_ratio", "zeta_cosine", "limit_error")
+
+    margin_ratio: float = quantity()
+    zeta_cosine: float = quantity()
+    limit_error: float = quantity(
+        "finite part off its limit",
+        column="limit_error",
+        doc="Distance of its part in F from the finite part, relative to that where it is above 1.",
+    )
+    excess: float = quantity(
+        "loss in support above the entropy", ".2e", doc="Of its part in F, in nats."
+    )
+    word_cosines: Floats = part("(V, V) cosines of the tokens' weights out of F.", recorded=False)
+
+
+class Beside:
+    """Measures decoders beside a limit: an observer for `train`.
+
+    Parameters
+    ----------
+    limit : NextTokenLimit
+    counts : TokenCounts
+    """
+
+    def __init__(self, limit: NextTokenLimit, counts: TokenCounts) -> None:
+        self._limit, self._data = limit, TokenMargins(counts)
+        self._apart = limit.separable[self._data.image.wrong]
+        self._basis = self._data.loss(~self._apart).basis
+
+    def __call__(self, network: torch.nn.Module) -> Mapping[str, float]:
+        """Measure "margin_ratio" and "limit_error"."""
+        assert isinstance(network, TokenDecoder)
+        found = self.compare(network)
+        return {"margin_ratio": found.margin_ratio, "limit_error": found.limit_error}
+
+    def compare(self, network: TokenDecoder) -> DecoderComparison:
+        """Compare a decoder with the limit."""
+        W = network.weight.detach().double().cpu().numpy()
+        inside = (self._basis.T @ (self._basis @ W.ravel())).reshape(W.shape)
+        V, limit = W - inside, self._limit
+        size, known = float(np.linalg.norm(V)), float(np.linalg.norm(limit.zeta))
+        ratio = cosine = np.nan
+        if size * known > 0:
+            margin = float(self._data.image.scores(V)[self._apart].min())
+            ratio = margin / size * limit.dual_objective
+            cosine = float(np.vdot(V, limit.zeta)) / size / known
+        off = float(np.linalg.norm(inside - limit.finite))
+        return DecoderComparison(
+            margin_ratio=ratio,
+            zeta_cosine=cosine,
+            limit_error=off / max(float(np.linalg.norm(limit.finite)), 1.0),
+            excess=self._data.excess(inside, ~self._apart),
+            word_cosines=cosines(V),
+        )
+
+
+def cosines(rows: Floats) -> Floats:
+    """Return cosines (V, V) of rows (V, D); 0 of a row that is 0."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit = rows / np.where(norms > 0, norms, 1.0)
+    return np.asarray(unit @ unit.T)
