@@ -22,6 +22,7 @@ from experiments import (
     finite_time,
     kernel_speed,
     limits,
+    next_token,
     norms,
     printed,
     relu_speed,
@@ -110,6 +111,13 @@ def test_a_run_of_the_frontier_has_its_limit_and_its_way_there() -> None:
     assert row["status"] == "SOLVED" and row["steps"] == 200
     assert way.margin_ratio.iloc[-1] == pytest.approx(row["margin_ratio"]) and row["gap"] < 1e-6
     assert 0 < row["margin_ratio"] <= 1 + 1e-9
+
+
+def test_a_decoder_in_two_parts_is_nearer_than_one_that_descends() -> None:
+    found = pd.DataFrame(next_token.courses(steps=100, descent_steps=100))
+    last = found[found.steps == 100].set_index(["context", "network"]).margin_ratio
+    for context in (1, 2):
+        assert last[context, "in two parts"] > 0.95 > 0.5 > last[context, "descent"]
 
 
 def test_one_unit_leaves_the_two_norms_no_choice() -> None:

@@ -60,6 +60,21 @@ def _time(value: float) -> str:
     return f"{value:.0f}" if value < 1e5 else f"{value:.2g}"
 
 
+def test_the_ways_of_decoders_of_next_tokens() -> None:
+    page = lines("next-token.md")
+    found = [
+        [f"{one.context} word{'s' * (one.context > 1)}, {one.contexts} of them", one.network,
+         str(one.steps), f"{one.margin_ratio:.3f}", f"{one.limit_error:.0e}"]
+        for one in rows("next_token_courses").itertuples()
+    ]  # fmt: skip
+    assert len([one for one in found if one in page]) == 7
+    # What the page says of programs: all of a right status, and none far from cvxpy's.
+    programs = rows("next_token")
+    assert len(programs) == 200 and set(programs.status) <= {"SOLVED", "INACCURATE"}
+    assert (programs.status == "SOLVED").sum() >= 199
+    assert programs[["direction", "loss"]].max().max() < 1e-6
+
+
 def test_the_control_of_plain_norms() -> None:
     norms = {data: rows(f"norms_{data}") for data in ("digits", "mnist")}
     sizes = norms["mnist"][["hidden_units", "contexts"]].drop_duplicates()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import torch
 
+from ..._support.doors import door
+from ..._support.kinds import floats
+from ..._support.solve import require_shape
 from ...data.arrays import Floats
-from ...networks.token_decoder import TokenDecoder
 from ...quantities.measured import Measured, part, quantity
 from .limit import NextTokenLimit
 from .tokens import TokenCounts, TokenMargins
@@ -40,22 +42,23 @@ class Beside:
     ----------
     limit : NextTokenLimit
     counts : TokenCounts
+        The contexts that it is of.
     """
 
     def __init__(self, limit: NextTokenLimit, counts: TokenCounts) -> None:
         self._limit, self._data = limit, TokenMargins(counts)
+        require_shape("limit.separable", limit.separable, self._data.in_support.shape)
+        require_shape("limit.zeta", limit.zeta, self._data.image.shape)
         self._apart = limit.separable[self._data.image.wrong]
         self._basis = self._data.loss(~self._apart).basis
 
-    def __call__(self, network: torch.nn.Module) -> Mapping[str, float]:
-        """Measure "margin_ratio" and "limit_error"."""
-        assert isinstance(network, TokenDecoder)
-        found = self.compare(network)
+    def __call__(self, network: Any) -> Mapping[str, float]:
+        """Measure "margin_ratio" and "limit_error" of a `TokenDecoder`."""
+        found = self.compare(network.weight.detach().double().cpu().numpy())
         return {"margin_ratio": found.margin_ratio, "limit_error": found.limit_error}
 
-    def compare(self, network: TokenDecoder) -> DecoderComparison:
-        """Compare a decoder with the limit."""
-        W = network.weight.detach().double().cpu().numpy()
+    def compare(self, W: Floats) -> DecoderComparison:
+        """Compare weights (V, D) with the limit."""
         inside = (self._basis.T @ (self._basis @ W.ravel())).reshape(W.shape)
         V, limit = W - inside, self._limit
         size, known = float(np.linalg.norm(V)), float(np.linalg.norm(limit.zeta))
@@ -72,6 +75,40 @@ class Beside:
             excess=self._data.excess(inside, ~self._apart),
             word_cosines=cosines(V),
         )
+
+
+@door(weight=floats("V D"))
+def compare_decoder(
+    limit: NextTokenLimit, weight: Floats, counts: TokenCounts
+) -> DecoderComparison:
+    """Compare a linear decoder, trained anywhere, with the limit of its contexts.
+
+    Parameters
+    ----------
+    limit : NextTokenLimit
+        In the l2 norm.
+    weight : (V, D) array
+        Its weights.
+    counts : TokenCounts
+        The contexts that the limit is of.
+
+    Raises
+    ------
+    ValueError
+        If sizes disagree, or the limit is of another norm.
+
+    Examples
+    --------
+    >>> counts = ib.datasets.TokenCounts(np.eye(2), [[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]])
+    >>> limit = ib.limits.solve_next_token(counts.contexts, counts.probabilities)
+    >>> found = ib.measures.compare_decoder(limit, limit.finite + 9 * limit.zeta, counts)
+    >>> round(found.margin_ratio, 6), round(found.limit_error, 6)
+    (1.0, 0.0)
+    """
+    if limit.norm != "l2":
+        raise ValueError(f"`limit` must be of the l2 norm, got {limit.norm!r}: solve it so")
+    require_shape("weight", weight, limit.zeta.shape, "that of the limit's")
+    return Beside(limit, counts).compare(weight)
 
 
 def cosines(rows: Floats) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...data.arrays import Floats
 from ...networks.token_decoder import TokenDecoder
 from ...runs.drawing.figures import Row
 from ...runs.fit import fit
@@ -101,7 +102,7 @@ def _found(
 ) -> Finding:
     """Return the finding of decoders, with their comparison and pictures."""
     beside = Beside(limit, setup.counts)
-    compared = {name: beside.compare(decoder) for name, (decoder, _) in trained.items()}
+    compared = {name: beside.compare(_weights(decoder)) for name, (decoder, _) in trained.items()}
     paths = {name: path for name, (_, path) in trained.items()}
     words = {"limit": cosines(limit.zeta)} | {
         name: one.word_cosines for name, one in compared.items()
@@ -123,6 +124,10 @@ def _found(
         evidence=tuple(_evidence(limit, name, compared[name], paths[name]) for name in compared),
         panels=tuple(panels),
     )
+
+
+def _weights(decoder: TokenDecoder) -> Floats:
+    return np.asarray(decoder.weight.detach().double().cpu())
 
 
 def first_of(cells: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

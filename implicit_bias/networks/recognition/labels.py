@@ -128,7 +128,8 @@ def _read(name: str, given: Any, n: int, n_outputs: int) -> NDArray[Any]:
         ):
             raise ValueError(
                 f"`{name}` must have zeros and a single one in every row, at the sample's class: "
-                "soft labels have no margins"
+                "soft labels have no margins, and those of a linear network have the limit of "
+                "limits.solve_next_token"
             )
         return np.asarray(np.argmax(array, axis=1))
     if array.dtype.kind == "f":
