@@ -73,8 +73,7 @@ print(json.dumps(found))
 
 
 USUAL = ["--n-train", "40", "--n-val", "10"]
-SIZES = {"collapse": [], "distillation": [], "gdln": ["--n-train", "200"]}
-SIZES = {"distillation": [], "gdln": ["--n-train", "200"], "next-token": []}
+SIZES = {"collapse": [], "distillation": [], "gdln": ["--n-train", "200"], "next-token": []}
 
 
 @pytest.mark.parametrize("model", [*PREDICTED, "linear, trained"])

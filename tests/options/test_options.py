@@ -68,7 +68,6 @@ OTHER = {
     "descent_steps": "9",
     "device": "cuda:77",
     "dimension": "3",
-    "dimension": "9",
     "dtype": "float32",
     "experts": "constant",
     "exits": "2",

@@ -104,6 +104,7 @@ CASES = {
     "collapse, decay": (
         ("collapse", "--class-sizes", "3,2,1", "--weight-decay", 0.01),
         [("unconstrained features", SDP, 3 * 6, 0)],
+    ),
     "next-token": (
         ("next-token", "--dimension", 9),
         [("next-token margin", SOCP, 21 * 9, 21 * 20), ("loss in support", EXP, 21 * 10, 21)],
