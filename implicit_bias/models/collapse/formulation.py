@@ -18,6 +18,7 @@ from ..._support.solve import (
     fit_bounds,
     fit_status,
     regulariser_of,
+    require_memory,
     require_positive,
     require_real,
     require_shape,
@@ -104,6 +105,7 @@ class Collapse(LiteralProgram):
             If they are no such labels or sizes.
         """
         sizes = checked_sizes(labels, class_sizes)
+        require_memory(int(sizes.sum()) ** 2, "a unit vector a sample", "take smaller classes")
         classes = np.repeat(np.arange(len(sizes)), sizes)
         inputs, rows = np.eye(len(classes)), np.eye(len(sizes))[classes]
         if self.weight_decay is None:
@@ -189,7 +191,7 @@ def solve_collapse(
     """
     begun = time.perf_counter()
     problem = _Problem.of(labels, class_sizes, dimension, depth, weight_decay, tol)
-    sizes, d, K = problem.sizes, problem.dimension, len(problem.sizes)
+    sizes, d, K = problem.class_sizes, problem.dimension, len(problem.class_sizes)
     if weight_decay is not None:
         fit = solve_fit(
             np.diag(1 / np.sqrt(sizes)), np.eye(K), loss="softmax", norm="nuclear",
@@ -250,7 +252,8 @@ def certify_collapse(
     Raises
     ------
     TypeError, ValueError
-        If an argument is malformed, or a class does not have the highest score on its samples.
+        If an argument is malformed, a class does not have the highest score on its samples, or
+        no features of the dimension have such scores.
 
     Examples
     --------
@@ -262,8 +265,14 @@ def certify_collapse(
     ('INACCURATE', 1.1618)
     """
     problem = _Problem.of(labels, class_sizes, dimension, depth, weight_decay, tol)
-    K = len(problem.sizes)
+    K = len(problem.class_sizes)
     require_shape("scores", scores, (K, K), "a row and a column a class")
+    rank = len(spectrum(scores, problem.class_sizes)[1])
+    if rank > problem.dimension:
+        raise ValueError(
+            f"`scores` have rank {rank}, more than features of `dimension` {problem.dimension} let "
+            "through: give those of such a network, or a larger `dimension`"
+        )
     if weight_decay is not None:
         return problem.judged(scores, dual)
     margins = np.diag(scores)[:, None] - scores
@@ -308,7 +317,7 @@ def checked_sizes(labels: Any, class_sizes: Any) -> Sizes:
 class _Problem:
     """What is to be solved, and the one place that judges scores."""
 
-    sizes: Sizes
+    class_sizes: Sizes
     dimension: int
     depth: int
     weight_decay: float | None
@@ -328,6 +337,7 @@ class _Problem:
         require_tolerance(tol)
         sizes = checked_sizes(labels, class_sizes)
         K = len(sizes)
+        require_memory(6 * K**2, f"matrices of {K} classes", "take fewer classes")
         d = K if dimension is None else whole_number("dimension", dimension)
         if d < 2 < K:
             raise ValueError(f"`dimension` 1 separates no {K} classes: give 2 at least")
@@ -343,10 +353,10 @@ class _Problem:
     @property
     def seli(self) -> tuple[Floats, Floats]:
         """The simplex-encoded labels, with the multipliers that make them stationary."""
-        K = len(self.sizes)
+        K = len(self.class_sizes)
         scores = np.eye(K) - 1 / K
-        U, s, V = spectrum(scores, self.sizes)
-        dual = np.maximum(-(U * s ** (2 / self.depth - 1) @ V * np.sqrt(self.sizes)).T, 0.0)
+        U, s, V = spectrum(scores, self.class_sizes)
+        dual = np.maximum(-(U * s ** (2 / self.depth - 1) @ V * np.sqrt(self.class_sizes)).T, 0.0)
         np.fill_diagonal(dual, 0.0)
         return scores, dual
 
@@ -359,33 +369,23 @@ class _Problem:
             certificate, status = self._of_margins(scores, lam, status)
         else:
             lam, certificate, status = self._of_losses(scores, dual, self.weight_decay)
-        return CollapseLimit(
-            scores=scores,
-            dual=lam,
-            class_sizes=self.sizes,
-            dimension=self.dimension,
-            depth=self.depth,
-            weight_decay=self.weight_decay,
-            status=status,
-            certificate=certificate,
+        return CollapseLimit.read(
+            self, scores=scores, dual=lam, status=status, certificate=certificate,
             costs=np.array([certificate.objective]),
-            tol=self.tol,
-            solver="closed form",
-            iterations=0,
-            seconds=0.0,
-        )
+            solver="closed form", iterations=0, seconds=0.0,
+        )  # fmt: skip
 
     def _of_margins(
         self, scores: Floats, dual: Floats, status: Status | None
     ) -> tuple[CollapseCertificate, Status]:
-        other, root = ~np.eye(len(scores), dtype=bool), np.sqrt(self.sizes)
+        other, root = ~np.eye(len(scores), dtype=bool), np.sqrt(self.class_sizes)
         lam, margins = dual[other], (np.diag(scores)[:, None] - scores)[other]
-        s = spectrum(scores, self.sizes)[1]
+        s = spectrum(scores, self.class_sizes)[1]
         cost = float(np.sum(s ** (2 / self.depth)) ** (self.depth / 2)) / float(margins.min())
         bound = self._nuclear_bound()
         off = float(np.abs(margins - 1)[lam > RANK * lam.max()].max(initial=0.0))
         pull = (np.diag(dual.sum(axis=1)) - dual).T / root
-        residual = max(_residual(scores, pull, self.sizes, self.depth), off)
+        residual = max(_residual(scores, pull, self.class_sizes, self.depth), off)
         if status is None:
             status = Status.LOCAL_OPTIMUM if lam.min() > 0 else Status.STATIONARY
             status = status if residual <= _STATIONARY else Status.INACCURATE
@@ -395,7 +395,7 @@ class _Problem:
     def _nuclear_bound(self) -> float:
         """Return the certified lower bound of the nuclear norm, by multipliers in closed form."""
         scores, dual = replace(self, depth=2).seli
-        K, root = len(scores), np.sqrt(self.sizes)
+        K, root = len(scores), np.sqrt(self.class_sizes)
         program = JointMargin(K, "nuclear").margins(np.diag(1 / root), np.arange(K))
         solution = conclude_norm(
             program, scores * root, dual[~np.eye(K, dtype=bool)],
@@ -407,13 +407,13 @@ class _Problem:
         self, scores: Floats, dual: Floats | None, decay: float
     ) -> tuple[Floats, CollapseCertificate, Status]:
         """Return multipliers, and the bounds of the finite program by one column a class."""
-        root = np.sqrt(self.sizes)
+        root = np.sqrt(self.class_sizes)
         X, Y = np.diag(1 / root), np.eye(len(root))
-        problem = fit_problem(X, Y, None, "softmax", None, self.sizes)
+        problem = fit_problem(X, Y, None, "softmax", None, self.class_sizes)
         penalty = regulariser_of("nuclear", decay, None, None)
         r = problem.loss.multipliers(scores, Y) if dual is None else dual
         bounds = fit_bounds(problem, penalty, (scores.T * root).reshape(problem.shape), r)
-        residual = _residual(scores, r.T / root / decay, self.sizes, 2)
+        residual = _residual(scores, r.T / root / decay, self.class_sizes, 2)
         status = fit_status(problem, penalty, bounds, None, self.tol)
         return r, CollapseCertificate(*bounds[:3], residual), status
 

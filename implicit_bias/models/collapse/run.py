@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._support.solve import require_memory
 from ...data.catalogue import load_class_data
 from ...data.dataset import digest
 from ...quantities.papers import LYU, NO_LIMIT
@@ -110,6 +111,8 @@ def run_collapse(setup: Setup) -> Run[CollapseSetup]:
         "n_inputs": int(sizes.sum()),
         "sha256": digest(sizes),
     }
+    if whole.trains:
+        require_memory(int(sizes.sum()) ** 2, "a unit vector a sample", "take smaller classes")
     heading = setup.heading(
         data,
         title="unconstrained features and classifiers beside their limit",
@@ -122,26 +125,29 @@ def run_collapse(setup: Setup) -> Run[CollapseSetup]:
 def _classes(setup: Setup) -> tuple[NDArray[np.int64], str]:
     """Return the class sizes, and where they come from."""
     options, own = setup.options, setup.user_data
+    if options.data != "sizes" and options.class_sizes is not None:
+        raise ValueError("`class_sizes` follow from labels: leave one of them out")
     if own.y is not None:
-        return _counted(own.y, None), "labels of the caller's own"
+        return _counted(own.y, len(own.y)), "labels of the caller's own"
     if options.data == "sizes":
         for name in ("label", "n_train"):
             if getattr(options, name) is not None:
                 raise ValueError(f"`{name}` is of labels by name or file: give `--data` too")
         return checked_sizes(None, options.class_sizes or SIZES), "sizes by hand"
-    if options.class_sizes is not None:
-        raise ValueError("`class_sizes` follow from the labels of `--data`: leave one of them out")
     data = load_class_data(options.data, label=options.label, random_state=setup.seeds.data)
     labels = np.concatenate([data.labels_train, data.labels_val])
-    return _counted(labels, options.n_train), data.source
+    return _counted(labels, options.n_train or len(labels)), data.source
 
 
-def _counted(labels: Any, n: int | None) -> NDArray[np.int64]:
+def _counted(labels: Any, n: int) -> NDArray[np.int64]:
     """Return the sizes of the classes that there are among the first labels, in their order."""
-    known, sizes = np.unique(np.asarray(labels)[:n], return_counts=True)
-    if known.dtype.kind not in "biuf":
-        raise TypeError(f"`y` must hold numbers of classes, got {known.dtype}: number the classes")
-    return checked_sizes(None, sizes)
+    known = np.asarray(labels)
+    if known.ndim != 1 or n > len(known) or not np.all(np.isfinite(known)):
+        raise ValueError(
+            f"`y` must be finite numbers of classes (n,), {n} of them for `n_train`, got shape "
+            f"{known.shape}"
+        )
+    return checked_sizes(None, np.unique(known[:n], return_counts=True)[1])
 
 
 def _settings(setup: Setup) -> TrainingSettings:

@@ -110,6 +110,8 @@ def test_scores_from_anywhere_are_certified_and_others_than_the_best_are_no_limi
         found = certify_collapse(centred(3) + shift, class_sizes=sizes)
         assert found.status is ib.Status.INACCURATE and found.gap > 1e-4 and found.residual > 1e-3
     assert certify_collapse(3 * centred(3), class_sizes=sizes).status is ib.Status.SOLVED
+    with pytest.raises(ValueError, match="`scores` have rank 3, more than features of"):
+        certify_collapse(centred(4), class_sizes=[1] * 4, dimension=2)
     with pytest.raises(ValueError, match="`scores` must have the highest of every row"):
         certify_collapse(-centred(3), class_sizes=sizes)
 

@@ -95,7 +95,11 @@ def test_labels_come_from_arrays_and_files(tmp_path) -> None:
     [
         ({"trainer": "sign"}, "take one that descends the gradient"),
         ({"trainer": "momentum,annealed"}, "take one that descends the gradient"),
-        ({"data": "iris", "class_sizes": (3, 3)}, "`class_sizes` follow from the labels"),
+        ({"data": "iris", "class_sizes": (3, 3)}, "`class_sizes` follow from labels"),
+        ({"X": np.ones((2, 1)), "y": [0, 1], "class_sizes": (3, 3)}, "`class_sizes` follow"),
+        ({"X": np.ones((3, 1)), "y": [0, 1, np.nan]}, "`y` must be finite numbers of classes"),
+        ({"data": "iris", "n_train": 151}, "151 of them for `n_train`"),
+        ({"class_sizes": (10**9, 1)}, "a unit vector a sample"),
         ({"label": "y"}, "`label` is of labels by name or file"),
         ({"class_sizes": (3,)}, "two classes at least"),
         ({"weight_decay": 0.1, "loss": "exponential"}, "take logistic"),
