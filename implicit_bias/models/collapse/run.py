@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._support.solve import require_memory
+from ..._support.solve import require_finite, require_memory
 from ...data.catalogue import load_class_data
 from ...data.dataset import digest
 from ...quantities.papers import LYU, NO_LIMIT
@@ -128,26 +128,23 @@ def _classes(setup: Setup) -> tuple[NDArray[np.int64], str]:
     if options.data != "sizes" and options.class_sizes is not None:
         raise ValueError("`class_sizes` follow from labels: leave one of them out")
     if own.y is not None:
-        return _counted(own.y, len(own.y)), "labels of the caller's own"
+        return _counted(own.y), "labels of the caller's own"
     if options.data == "sizes":
         for name in ("label", "n_train"):
             if getattr(options, name) is not None:
                 raise ValueError(f"`{name}` is of labels by name or file: give `--data` too")
         return checked_sizes(None, options.class_sizes or SIZES), "sizes by hand"
-    data = load_class_data(options.data, label=options.label, random_state=setup.seeds.data)
-    labels = np.concatenate([data.labels_train, data.labels_val])
-    return _counted(labels, options.n_train or len(labels)), data.source
+    data = load_class_data(
+        options.data, label=options.label, n_train=options.n_train, random_state=setup.seeds.data
+    )
+    others = data.labels_val if options.n_train is None else data.labels_val[:0]
+    return _counted(np.concatenate([data.labels_train, others])), data.source
 
 
-def _counted(labels: Any, n: int) -> NDArray[np.int64]:
-    """Return the sizes of the classes that there are among the first labels, in their order."""
-    known = np.asarray(labels)
-    if known.ndim != 1 or n > len(known) or not np.all(np.isfinite(known)):
-        raise ValueError(
-            f"`y` must be finite numbers of classes (n,), {n} of them for `n_train`, got shape "
-            f"{known.shape}"
-        )
-    return checked_sizes(None, np.unique(known[:n], return_counts=True)[1])
+def _counted(labels: Any) -> NDArray[np.int64]:
+    """Return the sizes of the classes that there are, in the order of their numbers."""
+    require_finite("y", np.asarray(labels))
+    return checked_sizes(None, np.unique(labels, return_counts=True)[1])
 
 
 def _settings(setup: Setup) -> TrainingSettings:
