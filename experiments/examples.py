@@ -115,6 +115,43 @@ def diagonal() -> Found:
         yield f"logistic, {scale:g}", "potential_ratio", report.comparison.potential_ratio
 
 
+def attention() -> Found:
+    """Attention by trainers and parameters, three draws; twelve starts; programs beside cvxpy."""
+    from .token_programs import programs
+
+    for parameters, trainer in (
+        ("combined", "normalised"), ("combined", "spectral"), ("combined", "sign"),
+        ("key-query", "normalised"), ("combined", "constant"),
+    ):  # fmt: skip
+        options: dict[str, Any] = {"parameters": parameters, "trainer": trainer, "steps": 4000}
+        if trainer == "constant":
+            options |= {"learning_rate": 1.0, "batch_size": 0}
+        for data in ("equal", "planted"):
+            for seed in range(3):
+                case = f"{data}, {parameters}, {trainer}, {seed}"
+                names = "margin_ratio best_margin_ratio best_share better_margin zeta_cosine"
+                yield from row_of(case, "attention", names, data=data, seed=seed, **options)[1]
+    rng = np.random.default_rng(1)
+    X, queries = rng.normal(size=(4, 5, 3)), rng.normal(size=(4, 3))
+    scores = rng.uniform(-1, 0.5, (4, 5))
+    scores[np.arange(4), rng.integers(0, 5, 4)] = 1.0
+    settings = ib.TrainingSettings(
+        trainer="normalised", loss="attention", schedule=((4000, None),), n_checkpoints=2
+    )
+    for seed in range(12):
+        W = np.random.default_rng(seed).normal(size=(3, 3))
+        network = ib.networks.Attention.from_weights(W)
+        ib.train(network, X, scores, queries, settings=settings)
+        W = network.zeta().detach().numpy()
+        tokens = np.einsum("ntd,de,ne->nt", X, W, queries).argmax(axis=1)
+        limit = ib.limits.solve_token_svm(X, queries, scores, tokens)
+        proved = limit.certify(X, queries, scores, W)
+        yield f"start {seed}", "tokens", float("".join(map(str, tokens)))
+        yield f"start {seed}", "margin_ratio", limit.dual_objective / proved.objective
+        yield f"start {seed}", "better_margin", limit.better_margin
+    yield "programs", "difference", float(programs(200).max())
+
+
 def penalties() -> Found:
     """Labels of penalised fits beside those of the max-margin limit, 500 digits and 20 gates."""
     data = ib.load_digits(n_train=500, random_state=0)
@@ -213,7 +250,17 @@ def neurons() -> Found:
 
 EXAMPLES: dict[str, Callable[[], Found]] = {
     one.__name__: one
-    for one in (autoencoders, optimisers, diagonal, penalties, classes, deep, dlgn, neurons)
+    for one in (
+        autoencoders,
+        optimisers,
+        diagonal,
+        attention,
+        penalties,
+        classes,
+        deep,
+        dlgn,
+        neurons,
+    )
 }
 
 

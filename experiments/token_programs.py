@@ -8,9 +8,9 @@ difference of the optima, and of what statuses say.
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
+import click
 import numpy as np
 
 import implicit_bias as ib
@@ -42,16 +42,19 @@ def relative_difference(data: tuple[Any, ...], norm: Any) -> float:
     return np.inf if inseparable else abs(limit.objective / float(problem.value) - 1)
 
 
-def main() -> None:
-    """Compare as many problems as are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--problems", type=int, default=200)
-    differences = np.array(
-        [relative_difference(*drawn(k)) for k in range(parser.parse_args().problems)]
-    )
+def programs(n: int) -> np.ndarray:
+    """Return the differences (n,) of so many problems."""
+    return np.array([relative_difference(*drawn(number)) for number in range(n)])
+
+
+@click.command()
+@click.option("--problems", type=click.IntRange(min=1), default=200, show_default=True)
+def main(problems: int) -> None:
+    """Programs of selected tokens beside cvxpy: the largest relative difference of optima."""
+    differences = programs(problems)
     worst = int(differences.argmax())
-    print(f"{len(differences)} problems, {int((differences == 0).sum())} of them inseparable")
-    print(f"largest difference {differences[worst]:.2g}, of problem {worst} ({drawn(worst)[1]})")
+    click.echo(f"{problems} problems, both inseparable in {int((differences == 0).sum())}")
+    click.echo(f"largest difference {differences[worst]:.2g}: {worst}, {drawn(worst)[1]}")
 
 
 if __name__ == "__main__":

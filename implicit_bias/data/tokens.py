@@ -132,11 +132,17 @@ def _scores(value: Any, X: Floats) -> Floats:
 
 @door(n_samples=count(), n_tokens=count(2), n_inputs=count(), rank=count())
 def make_tokens(
-    n_samples: int, n_tokens: int, n_inputs: int, *, rank: int = 3, random_state: int = 0
+    n_samples: int,
+    n_tokens: int,
+    n_inputs: int,
+    *,
+    rank: int = 3,
+    equal: bool = False,
+    random_state: int = 0,
 ) -> TokenData:
     """Draw normal tokens and queries; best is the token that a planted matrix of low rank asks for.
 
-    The best token of each sequence has the score 1, all others are uniform in [-1, 1/2].
+    The best token of each sequence has the score 1, all others are uniform in [-1, 1/2], or 0.
 
     Parameters
     ----------
@@ -144,6 +150,8 @@ def make_tokens(
         n, T, d; queries have d inputs too.
     rank : int
         Of the planted matrix.
+    equal : bool
+        True for scores of 0 but the best.
     random_state : int
 
     Raises
@@ -162,6 +170,7 @@ def make_tokens(
     scores = rng.uniform(-1, 0.5, (n_samples, n_tokens))
     planted = rng.normal(size=(n_inputs, rank)) @ rng.normal(size=(rank, n_inputs))
     best = np.einsum("ntd,de,ne->nt", X, planted, z).argmax(axis=1)
+    scores *= not equal
     scores[np.arange(n_samples), best] = 1.0
     about = f"drawn, {n_tokens} tokens of {n_inputs} inputs, asked by a matrix of rank {rank}"
     return TokenData(X, z, scores, about)

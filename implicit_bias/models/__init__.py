@@ -4,6 +4,7 @@ from ..runs.model import Models
 
 MODELS = Models(
     {
+        "attention": "attention",
         "collapse": "collapse",
         "convolution": "convolution",
         "deep-linear": "linear",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # Any text, as of a name that is computed; type checkers tell names of models from it.
 ModelT = TypeVar("ModelT", bound="ModelName | str")
 
-USER_DATA = ("X", "y", "X_val", "y_val", "gating")
+USER_DATA = ("X", "y", "X_val", "y_val", "queries", "gating")
 
 
 class NotSaved(OSError):

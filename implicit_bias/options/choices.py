@@ -32,7 +32,7 @@ else:
     }
     # What a user gives beside the values of an option, or without one.
     _GIVEN = {
-        **dict.fromkeys(("X", "y", "X_val", "y_val"), "ArrayLike | None"),
+        **dict.fromkeys(("X", "y", "X_val", "y_val", "queries"), "ArrayLike | None"),
         "data": f"{_TAKEN['data']} | Dataset | ClassDataset",
         "gating": f"{_TAKEN['gating']} | Transformer | None",
     }

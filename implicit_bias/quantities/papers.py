@@ -29,4 +29,5 @@ THRAMPOULIDIS: Final = (
 )
 THRAMPOULIDIS_2022: Final = "Thrampoulidis et al. 2022 (arXiv 2208.05512)"
 TSILIVIS_2024: Final = "Tsilivis et al. 2024 (arXiv 2410.22069)"
+TARZANAGH: Final = "Tarzanagh, Li, Thrampoulidis and Oymak 2023 (arXiv 2308.16898)"
 SOUDRY_3: Final = "Soudry et al. 2018, theorem 3"

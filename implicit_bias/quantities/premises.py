@@ -132,6 +132,45 @@ LOCAL_OPTIMUM = Premise(
     known="proved",
 )
 
+# Of attention, whose parameters may be K and Q.
+KEY_QUERY = ("parameters", "key-query")
+HEAD = Premise(
+    name="fixed value head",
+    text="one layer, whose value head is fixed: the scores of tokens are data",
+    known="by construction",
+)
+FALLING = Premise(
+    name="falling loss",
+    text="the loss falls in the score of a sequence, with a slope that is bounded on its scores",
+    known="by construction",
+)
+FEASIBLE = Premise(
+    name="separable tokens",
+    text="a matrix puts the selected tokens above those of lower scores",
+    known="proved",
+)
+LOCAL = Premise(
+    name="locally optimal tokens",
+    text="no token that supports has a score as high as the selected one's: every better token has "
+    "a margin above 1 in the solution",
+    said="every better token has a margin above 1 in the solution: {margin:.4g} at least",
+    holds=lambda margin: margin > 1,
+    known="measured",
+)
+ATTENTION_START = Premise(
+    name="start",
+    text="the weights come into a cone around the direction: which tokens are selected depends on "
+    "the start, and is seen after training alone",
+    known="cannot be checked",
+)
+PATH = Premise(
+    name="descent on K and Q",
+    text="of K and Q the nuclear norm is proved for the regularisation path, and for gradient flow "
+    "from starts that are aligned with the data: of descent from a small start it is observed",
+    known="cannot be checked",
+    where={KEY_QUERY[0]: KEY_QUERY[1:]},
+)
+
 PROPOSITION_B8 = (
     SEPARABLE, HOMOGENEOUS, GATES, LOSS, METHOD, STEEPEST, FULL_BATCHES, LOSS_TO_0,
     DIRECTION, MARGINS, GRADIENTS, DUAL_NORMS,

@@ -70,14 +70,16 @@ class Model(OptionTable):
         return tuple(one for one in self.assumes if one.applies(options))
 
     def refusal(self, kind: str) -> str:
-        """Return why "data" or a "gating" of a user's own is not taken; empty where it is.
+        """Return why "data", "queries" or a "gating" of a user's own is not taken; else nothing.
 
-        Data are taken where they are an option, and gates where they or their hyperplanes are one.
+        Data are taken where they are an option, queries beside sequences of tokens, and gates where
+        they or their hyperplanes are an option.
         """
         if kind in self.refuses:
             return self.refuses[kind]
-        known = {"data": {"data"}, "gating": {"gating", "cutoffs"}}[kind]
-        return "" if known & set(self.option_names) else "it makes its own"
+        known = {"data": {"data"}, "queries": {"tokens"}, "gating": {"gating", "cutoffs"}}[kind]
+        none = "it has none" if kind == "queries" else "it makes its own"
+        return "" if known & set(self.option_names) else none
 
 
 class Models(Mapping[str, Model]):

@@ -22,7 +22,7 @@ from .seeds import Seeds
 
 USERS_OWN = "given"  # the value of the options `data`, `gating` in the record of such a run
 TRAINED = 0.75  # the share of the samples that are trained on, where nothing says how many
-ARRAYS = ("X", "y", "X_val", "y_val")
+ARRAYS = ("X", "y", "X_val", "y_val", "queries")
 # Options by which files are read and prepared.
 OF_FILES = ("label", "positive", "standardize", "constant")
 # Options that follow from data and gates of a user, so that they cannot be chosen as well.
@@ -36,8 +36,8 @@ class UserData:
 
     Attributes
     ----------
-    X, y : arrays or None
-        Samples of a model that holds none out, as they came.
+    X, y, queries : arrays or None
+        Samples of a model that holds none out, as they came, and what sequences are asked with.
     dataset : Dataset, ClassDataset or None
         The samples of all other models.
     gating : fitted transformer or None
@@ -47,6 +47,7 @@ class UserData:
 
     X: Any = None
     y: Any = None
+    queries: Any = None
     dataset: Dataset | ClassDataset | None = None
     gating: Any = None
     gates: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
@@ -157,7 +158,10 @@ def _slope(gates: Sequence[NDArray[Any]]) -> float:
 
 def _check_taken(model: Model, provided: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
     names = [name for name in provided if name != "gating"]
-    for kind, of_kind, follow in (("data", names, OF_DATA), ("gating", ["gating"], OF_GATING)):
+    asked = ("queries", ["queries"], ())
+    for kind, of_kind, follow in (
+        ("data", names, OF_DATA), asked, ("gating", ["gating"], OF_GATING)
+    ):  # fmt: skip
         if not of_kind or of_kind[0] not in provided:
             continue
         reason = model.refusal(kind)
@@ -181,7 +185,9 @@ def _read_data(
         X, y = _all_samples(model, provided)
         if options.n_train is not None:
             raise ValueError("`n_train` follows from `X` of your own: leave it out")
-        return UserData(X=X, y=y), {"n_train": len(X)}
+        queries = provided.get("queries")
+        own = None if queries is None else on_host("queries", queries)
+        return UserData(X=X, y=y, queries=own), {"n_train": len(X)}
     dataset = provided["data"] if "data" in provided else _split(options, provided)
     wanted = ClassDataset if _several(options) else Dataset
     if not isinstance(dataset, wanted):

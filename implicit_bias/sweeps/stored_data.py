@@ -16,7 +16,7 @@ from .._support.solve import to_numpy
 from ..data.dataset import Dataset, digest
 from ..data.labelled import ClassDataset
 
-ARRAYS = ("X", "y", "X_val", "y_val")
+ARRAYS = ("X", "y", "X_val", "y_val", "queries")
 # Data sets of this process, by their classes and the values of their fields.
 _OPEN: dict[tuple[type, str], Dataset | ClassDataset] = {}
 

@@ -53,11 +53,13 @@ class TrainingSettings:
         network whose kinks are rounded, at temperatures and widths that fall in stages. Nothing is
         proved; networks of two layers end within 1e-5 of their own certified local optimum, not
         always that which "annealed" goes to. Its log(1 / loss) compares with no other either.
-    loss : {"logistic", "exponential", "squared", "cross-entropy", "excess", "softmax"}
+    loss : {"logistic", "exponential", "squared", "cross-entropy", "excess", "softmax", "attention"}
         Of a score f and a target y: log(1 + exp(-y f)), exp(-y f), (y - f)^2 / 2,
         KL(y, sigmoid(f)) of soft labels y, f - y for a network that returns its loss and its least
-        value y, and KL(y, softmax(f)) of soft labels of K classes. Trainers other than "constant"
-        take the first two.
+        value y, and KL(y, softmax(f)) of soft labels of K classes; of logits f of attention to T
+        tokens and their scores y, exp(-<softmax(f), y>), of which trajectories have what is above
+        the loss of the tokens with the largest logits. Trainers other than "constant" take the
+        first two, and "normalised" and those of a norm the last.
     batch_size : int, optional
         Samples a step: each epoch is a new permutation cut into batches, the last one the rest. 0:
         the full training set in every step, the default of all but "constant", which has 128, and

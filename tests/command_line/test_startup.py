@@ -73,7 +73,13 @@ print(json.dumps(found))
 
 
 USUAL = ["--n-train", "40", "--n-val", "10"]
-SIZES = {"collapse": [], "distillation": [], "gdln": ["--n-train", "200"], "next-token": []}
+SIZES = {
+    "attention": ["--n-train", "20"],
+    "collapse": [],
+    "distillation": [],
+    "gdln": ["--n-train", "200"],
+    "next-token": [],
+}
 
 
 @pytest.mark.parametrize("model", [*PREDICTED, "linear, trained"])

@@ -707,6 +707,37 @@ def test_diagonal_networks_of_three_scales() -> None:
     says("finite-limits.md", f"agree on {', '.join(f'{x:.1f}' for x in shares)} % at penalties")
 
 
+def _span(values: pd.Series, form: str) -> str:
+    least, most = format(values.min(), form), format(values.max(), form)
+    return least if least == most else f"{least} to {most}"
+
+
+def test_attention_and_the_tokens_that_it_selects() -> None:
+    for parameters, trainer in (
+        ("combined", "normalised"), ("combined", "spectral"), ("combined", "sign"),
+        ("key-query", "normalised"), ("combined", "constant"),
+    ):  # fmt: skip
+        for data in ("equal", "planted"):
+            kind = f"{data}, {parameters}, {trainer}"
+            runs = pd.DataFrame([example("attention", f"{kind}, {seed}") for seed in range(3)])
+            assert_has("attention.md", [
+                kind, f"{_span(100 * runs.best_share, '.0f')} %",
+                _span(runs.best_margin_ratio, ".3f"), _span(runs.margin_ratio, ".3f"),
+                f"{runs.better_margin.min():.2f}",
+            ])  # fmt: skip
+            assert (runs.margin_ratio <= 1 + 1e-6).all()
+    starts = pd.DataFrame([example("attention", f"start {seed}") for seed in range(12)])
+    near, far = (starts[(starts.better_margin > 1) == local] for local in (True, False))
+    says("attention.md", f"{len(near)} end at self-consistent tokens, with ratios of "
+                         f"{near.margin_ratio.min():.4f} or more, and {len(far)} at tokens whose "
+                         f"better one has a margin of {far.better_margin.max():.3f}: ratios of "
+                         f"{far.margin_ratio.min():.2f} and "
+                         f"{far.margin_ratio.max():.2f}")  # fmt: skip
+    assert not (starts.tokens == 2031).any()  # the best ones
+    worst = example("attention", "programs").difference
+    says("attention.md", f"of 200 drawn problems is {worst:.0e}")
+
+
 def test_classes_jointly_and_against_the_rest() -> None:
     both, joint, rest, networks = (
         example("classes", one) for one in ("both", "joint", "rest", "networks")

@@ -40,6 +40,9 @@ SOLVES: dict[str, Callable[[float], object]] = {
     "solve_path_lasso": lambda s: ib.solve_path_lasso(s * X, Y, [GATES, GATES]),
     "solve_l1_svm": lambda s: ib.limits.solve_l1_svm(s * X, Y),
     "solve_multiclass_svm": lambda s: ib.limits.solve_multiclass_svm(s * X, LABELS, norm="linf"),
+    "solve_token_svm": lambda s: ib.limits.solve_token_svm(
+        s * X[:16].reshape(4, 4, D), X[:4], X[:16, :1].reshape(4, 4)
+    ),
     "solve_orthosep": lambda s: ib.solve_orthosep(s * MIRRORED, Y),
     "solve_relu_minnorm": lambda s: ib.limits.solve_relu_minnorm(s * X[:8, :2], Y[:8]),
     "solve_cone_pair": lambda s: ib.limits.solve_cone_pair(s * MIRRORED, Y),
@@ -225,11 +228,11 @@ FIXED = {"linear", "deep-linear", "gln", "gln-l2", "shallow-gln", "frelu", "orth
 )
 def test_runs_predict_the_same_at_every_scale(name: str, s: float) -> None:
     own = {"hidden_units": 4, "steps": 20, "n_train": 18, "n_val": 6}
-    whole = name in ("gdln", "next-token")  # which hold no samples out
+    whole = name in ("attention", "gdln", "next-token")  # which hold no samples out
     taken = {key for key in MODELS[name].option_names if key != "n_train" or not whole}
     options = {key: value for key, value in own.items() if key in taken}
-    inputs = MIRRORED if name == "orthosep" else X
-    labels = (Y + 1) / 2 if whole else Y
+    inputs = {"orthosep": MIRRORED, "attention": np.stack([X, X + 1], axis=1)}.get(name, X)
+    labels = (Y + 1) / 2 if whole and name != "attention" else Y
     if name in FIXED:
         plain, scaled = (ib.run(name, X=t * inputs, y=Y, **options) for t in (1.0, s))
         assert scaled.finished and scaled.status is plain.status

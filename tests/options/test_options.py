@@ -81,6 +81,7 @@ OTHER = {
     "hidden_units": "5",
     "init": "balanced",
     "init_scale": "0.7",
+    "inputs": "7",
     "label": "other",
     "kappa": "2",
     "learning_rate": "0.003",
@@ -91,6 +92,7 @@ OTHER = {
     "n_train": "31",
     "n_val": "21",
     "network": "residual",
+    "parameters": "key-query",
     "output_scales": "50",
     "positive": "2",
     "regime": "lazy",
@@ -102,15 +104,18 @@ OTHER = {
     "starts": "2",
     "steps": "9",
     "temperature": "2",
+    "tokens": "5",
     "tol": "1e-5",
     "trainer": "normalised",
     "trunk": "random",
     "trunk_steps": "20",
     "upper_units": "5",
     "weight_decay": "0.05",
+    "width": "5",
 }
 REPORTED = (0, 3, 4, 5)
 WITH = {
+    ("attention", "data"): "equal",
     ("orthosep", "data"): "quadrants",
     ("collapse", "data"): "iris",
     ("collapse", "n_train"): "31 --data iris",
@@ -132,6 +137,7 @@ WITH = {
     "trainer": "--batch-size 0",
     "decoupled": "--weight-decay 2 --trainer spectral",
     "upper_units": "--depth 3",
+    "width": "--parameters key-query",
 }
 
 # Options of one kind of gates or of one regime, which others refuse.

@@ -79,7 +79,10 @@ def assert_same(one: ib.Report, other: ib.Report, *, exact: bool) -> None:
         torch.testing.assert_close(weight.cpu(), right[name].cpu(), **near)
 
 
-@pytest.mark.parametrize(("model", "trainer"), [one for one in EVERY if one[1] in SEARCHING])
+# Attention has no search for steps: its loss may rise.
+@pytest.mark.parametrize(
+    ("model", "trainer"), [(k, t) for k, t in EVERY if t in SEARCHING and k != "attention"]
+)
 def test_steps_that_go_ahead_are_those_that_wait(model, trainer, monkeypatch) -> None:
     """What runs on another device, here: to the bit."""
     expected = found(model, trainer, **FEW[model])

@@ -66,6 +66,8 @@ def test_every_model_obeys_data_of_the_user_s_own_or_says_why_not(model) -> None
     labels = {"gdln": (Y + 1) / 2, "heads": Y.astype(int)}  # targets, classes
     labels["next-token"] = (Y + 1) / 2  # tokens
     own = {"X": X, "y": labels.get(model, Y)}
+    if model == "attention":
+        own["X"] = np.stack([X, X[::-1]], axis=1)  # sequences of two tokens
     if MODELS[model].refusal("data"):
         with pytest.raises(ValueError, match=MODELS[model].refusal("data")):
             ib.run(model, **own)
@@ -75,7 +77,7 @@ def test_every_model_obeys_data_of_the_user_s_own_or_says_why_not(model) -> None
     assert record["options"]["data"] == "given"
     # Features of samples are picked by unit vectors, as many as there are samples.
     assert record["data"]["n_inputs"] == (len(X) if model == "collapse" else 5)
-    n_train = len(X) - 20 * (model not in ("collapse", "gdln", "next-token"))
+    n_train = len(X) - 20 * (model not in ("attention", "collapse", "gdln", "next-token"))
     assert record["data"]["n_train"] == record["options"]["n_train"] == n_train
     if model == "linear":
         other = ib.run(model, X=X, y=Y, seed=2, steps=5, n_train=50, n_val=10)

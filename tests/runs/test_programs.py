@@ -109,6 +109,10 @@ CASES = {
         ("next-token", "--dimension", 9),
         [("next-token margin", SOCP, 21 * 9, 21 * 20), ("loss in support", EXP, 21 * 10, 21)],
     ),
+    "attention": (
+        ("attention", "--n-train", 10, "--tokens", 4, "--inputs", 3),
+        [("attention SVM", SOCP, 9, 30)],
+    ),
     "diagonal": (("diagonal",), [("least potential", EXP, 2 * D, 20)]),
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ from ..._support.solve import (
     conclude_norm,
     norm_expression,
     require_real,
+    require_scale,
     require_shape,
     solve_norm,
     solver_of,
@@ -75,6 +76,7 @@ class TokenMargin(LiteralProgram):
         ahead = data.X[np.arange(len(tokens)), tokens][:, None] - data.X
         n, t = np.nonzero(lower(data, tokens))
         rows = ahead[n, t][:, :, None] * data.queries[n][:, None, :]
+        require_scale("X` times `queries", rows)
         return NormProgram(Rows(rows), Norm.of(self.norm))
 
     @door()
@@ -85,7 +87,7 @@ class TokenMargin(LiteralProgram):
         scores: ArrayLike,
         tokens: ArrayLike | None = None,
     ) -> cvxpy.Problem:
-        """State the program; its variable is W (d, q), each constraint about one sequence.
+        """State the program; its variable is W (d, q), each constraint about one token of each.
 
         Parameters
         ----------
@@ -118,15 +120,17 @@ class TokenMargin(LiteralProgram):
         a = chosen_tokens(data, tokens)
         below = lower(data, a)
         W = cp.Variable((data.X.shape[2], data.queries.shape[1]), name="W")
+        z = constant(data.queries, "z")
+
+        def logit(x: Floats, name: str) -> cvxpy.Expression:
+            """Logits (n,) of one token of every sequence."""
+            return cp.sum(cp.multiply(constant(x, name) @ W, z), axis=1)
+
+        own = logit(data.X[np.arange(len(a)), a], "x_a")
         margins = [
-            labelled(
-                constant(data.X[n, a[n]] - data.X[n, below[n]], f"x{n}")
-                @ W
-                @ constant(data.queries[n], f"z{n}")
-                >= 1,
-                f"margins of sequence {n}",
-            )
-            for n in np.flatnonzero(below.any(axis=1))
+            labelled((own - logit(data.X[:, t], f"x_{t}"))[rows] >= 1, f"margins over token {t}")
+            for t, rows in enumerate(map(np.flatnonzero, below.T))
+            if len(rows) > 0
         ]
         norm, stated = norm_expression(Norm.of(self.norm), [W])
         return cp.Problem(cp.Minimize(norm), margins + stated)
@@ -264,6 +268,10 @@ class TokenLimit(SeparatingLimit):
     def is_unique(self) -> bool:
         """True if the norm has one least solution, so that directions may be compared."""
         return self.norm == "l2"
+
+    def screen(self) -> dict[str, Any]:
+        """Return what the first screen shows; supports are pairs of a sequence and a token."""
+        return super().screen() | {"n_support": f"{self.n_support} tokens"}
 
     @property
     def _local(self) -> str:

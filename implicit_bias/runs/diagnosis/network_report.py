@@ -17,6 +17,7 @@ from ..._support.doors import door
 from ..._support.kinds import anything
 from ..._support.words import MarginLoss, check_word
 from ...data.dataset import digest
+from ...networks.recognition.attention import recognise_attention
 from ...networks.recognition.intake import held_out as place_held_out
 from ...networks.recognition.intake import take_subject
 from ...networks.recognition.structure import Structure, recognise
@@ -27,6 +28,7 @@ from ..prospects import farther_in_words
 from ..reports.finding import Finding
 from ..reports.heading import Heading
 from ..reports.report import Report
+from .attention import select_tokens
 from .decayed import RIDGE, finite_finding
 from .findings import course_finding, form_finding, limit_finding, network_finding, units_finding
 from .judgement import verdict_finding
@@ -159,17 +161,20 @@ def diagnose(
         subject = take_subject(network, X, y, _gates_of(gates, X))
         subject = subject.frozen(method.still) if method.still else subject
         before = _earlier(earlier, subject, method)
+        place = partial(_held_out, X_val=X_val, y_val=y_val, gates=gates, gates_val=gates_val)
+        attends = recognise_attention(subject)
+        selected = None if attends is None else select_tokens(subject, attends, method)
+        if selected is not None and attends is not None:
+            shown.stage("solving the program of the tokens that it selects")
+            theory, found_of_tokens = selected
+            own = Finding.said("own", objects={"network": network})
+            told = f"{loss} loss, {method.in_words}"
+            heading = _heading(subject, attends.in_words, theory, place(subject), told)
+            call = "implicit_bias.diagnose(network, X, y)"
+            return Report(heading, (*found_of_tokens, own), call=call)
         shown.stage("measuring what it is")
         structure = recognise(subject)
-        held_out = None
-        if X_val is not None:
-            if gates_val is None and gates is not None and not hasattr(gates, "transform"):
-                raise ValueError(
-                    "`gates` are those of `X` alone: give `gates_val` for `X_val`, or a fitted "
-                    "gating as `gates`"
-                )
-            beside = _gates_of(gates, X_val) if gates_val is None else gates_val
-            held_out = place_held_out(structure.subject, X_val, y_val, beside)
+        held_out = place(structure.subject)
         kind: MarginLoss = "exponential" if loss == "exponential" else "logistic"
         shown.stage("solving the program of its form")
         found = measure_own(structure, _optimum(structure, method), held_out, before)
@@ -189,8 +194,24 @@ def diagnose(
             theory = problem.theory if problem is not None else theory_of(found, method)
             findings = tuple(_find(found, problem, method, kind, trajectory, search))
         own = Finding.said("own", objects={"network": network})
-        heading = _heading(found, theory, held_out, f"{loss} loss, {method.in_words}")
+        told, form = f"{loss} loss, {method.in_words}", form_in_words(structure)
+        heading = _heading(structure.subject, form, theory, held_out, told)
         return Report(heading, (*findings, own), call="implicit_bias.diagnose(network, X, y)")
+
+
+def _held_out(
+    subject: Subject, *, X_val: Inputs | None, y_val: Any, gates: Any, gates_val: Inputs | None
+) -> Subject | None:
+    """Return the same module on held-out data; None where there are none."""
+    if X_val is None:
+        return None
+    if gates_val is None and gates is not None and not hasattr(gates, "transform"):
+        raise ValueError(
+            "`gates` are those of `X` alone: give `gates_val` for `X_val`, or a fitted gating as "
+            "`gates`"
+        )
+    beside = _gates_of(gates, X_val) if gates_val is None else gates_val
+    return place_held_out(subject, X_val, y_val, beside)
 
 
 def _optimum(structure: Structure, method: Method) -> Optimum:
@@ -269,9 +290,8 @@ def _require_own(trajectory: Trajectory, found: MeasuredNetwork) -> None:
 
 
 def _heading(
-    found: MeasuredNetwork, theory: Theory, held_out: Subject | None, trained: str
+    subject: Subject, form: str, theory: Theory, held_out: Subject | None, trained: str
 ) -> Heading:
-    structure, subject = found.structure, found.structure.subject
     data, *others = [subject.data] + ([] if held_out is None else [held_out.data])
     arrays = [array.numpy() for part in (data, *others) for array in (part.X, part.y)]
     n_val = sum(len(part.y) for part in others)
@@ -289,10 +309,10 @@ def _heading(
     )
     return Heading(
         model=name,
-        theorem=f"{form_in_words(structure)}. {theory.theorem[:1].upper()}{theory.theorem[1:]}",
+        theorem=f"{form}. {theory.theorem[:1].upper()}{theory.theorem[1:]}",
         program=theory.program,
         setup="; ".join(setup),
-        title=form_in_words(structure),
+        title=form,
         source=theory.source,
         more="report.details(): all measures   report.plot()   report.save(DIR)",
         record={

@@ -1,0 +1,132 @@
+"""Attention of a user's own: recognised by its values, beside the program of its tokens."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import implicit_bias as ib
+
+DATA = ib.datasets.make_tokens(14, 5, 6, random_state=2)
+Y = np.where(np.arange(14) % 2, 1.0, -1.0)
+
+
+class SelfAttention(torch.nn.Module):
+    """Attention asked with one of its tokens, by W or by query and key, as papers have it."""
+
+    def __init__(self, width: int | None = None, scale: float = 1.0, asked: int = -1) -> None:
+        super().__init__()
+        self.scale, self.asked = scale, asked
+        if width is None:
+            self.W = torch.nn.Linear(6, 6, bias=False)
+        else:
+            self.query = torch.nn.Linear(6, width, bias=False)
+            self.key = torch.nn.Linear(6, width, bias=False)
+        self.v = torch.nn.Parameter(torch.linspace(-1, 1, 6), requires_grad=False)
+        self.place = torch.zeros(5, 6)
+
+    def forward(self, X: Tensor) -> Tensor:
+        z = X[:, self.asked][:, None]
+        keys = self.W(X) if hasattr(self, "W") else self.key(X + self.place.to(X))
+        asked = z if hasattr(self, "W") else self.query(z)
+        shares = torch.softmax(self.scale * asked @ keys.mT, dim=-1)
+        self.attention = shares  # kept, as the papers' code does
+        return (shares @ X)[:, 0] @ self.v
+
+
+class CrossAttention(torch.nn.Module):
+    """Attention asked with queries of their own, in front of a head that is not linear."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.W = torch.nn.Parameter(torch.randn(6, 6) / 6)
+
+    def forward(self, X: Tensor, queries: Tensor) -> Tensor:
+        shares = torch.softmax(torch.einsum("ntd,dq,nq->nt", X, self.W, queries), dim=-1)
+        return (shares * X.sin().sum(-1)).sum(-1)
+
+
+def matrix_and_queries(network: torch.nn.Module) -> tuple[np.ndarray, np.ndarray]:
+    weights = {name: p.detach().double().numpy() for name, p in network.named_parameters()}
+    if isinstance(network, CrossAttention):
+        return weights["W"], DATA.queries
+    asked = DATA.X[:, network.asked]
+    if "W.weight" in weights:
+        return network.scale * weights["W.weight"].T, asked
+    return network.scale * weights["key.weight"].T @ weights["query.weight"], asked
+
+
+@pytest.mark.parametrize(("make", "norm"), [
+    (SelfAttention, "l2"),
+    (lambda: SelfAttention(asked=0), "l2"),
+    (CrossAttention, "l2"),
+    (lambda: SelfAttention(4), "nuclear"),
+    (lambda: SelfAttention(4, scale=0.5), "nuclear"),
+])  # fmt: skip
+def test_attention_has_the_program_of_the_tokens_that_it_selects(make, norm) -> None:
+    torch.manual_seed(0)
+    network = make()
+    gates = DATA.queries if isinstance(network, CrossAttention) else None
+    report = ib.diagnose(network, DATA.X, Y, gates=gates)
+    W, asked = matrix_and_queries(network)
+    tokens = np.einsum("ntd,de,ne->nt", DATA.X, W, asked).argmax(axis=1)
+    np.testing.assert_array_equal(report.limit.tokens, tokens)
+    values = np.sin(DATA.X).sum(-1) if gates is not None else DATA.X @ np.linspace(-1, 1, 6)
+    expected = ib.limits.solve_token_svm(
+        DATA.X, asked, Y[:, None] * values, tokens, norm=norm, tol=1e-6
+    )
+    assert report.limit.norm == norm
+    assert report.limit.objective == pytest.approx(expected.objective, rel=1e-5)
+    proved = expected.certify(DATA.X, asked, Y[:, None] * values, W)
+    ratio = expected.dual_objective / proved.objective
+    assert report.comparison.margin_ratio == pytest.approx(ratio, rel=1e-5)
+    assert report.verdict.word == ("NOT THERE YET" if expected.is_local else "NO THEOREM")
+    assert "softmax attention" in report.heading.theorem
+
+
+def test_trained_attention_is_measured_and_says_what_is_not_proved(tmp_path) -> None:
+    torch.manual_seed(0)
+    network = SelfAttention(6).double()
+    own = [network.query.weight, network.key.weight]
+    optimizer = torch.optim.SGD(own, lr=0.1)
+    X, y = torch.tensor(DATA.X), torch.tensor(Y)
+    for _ in range(400):
+        optimizer.zero_grad()
+        torch.exp(-y * network(X)).mean().backward()
+        optimizer.step()
+    network.v.requires_grad_(True)  # not given to the optimiser: it stays as it is
+    report = ib.diagnose(network, DATA.X, Y, optimizer=optimizer, X_val=DATA.X[:4], y_val=Y[:4])
+    named = {one.name: one for one in report.assumptions}
+    assert named["descent on K and Q"].holds is None and named["fixed value head"].holds
+    assert "4 held out" in report.heading.setup
+    report.save(tmp_path / "run")
+    back = ib.load(tmp_path / "run")
+    assert back.verdict.word == report.verdict.word and back.limit.norm == "nuclear"
+
+
+def positional() -> torch.nn.Module:
+    network = SelfAttention(4)
+    network.place = torch.linspace(-1, 1, 30).reshape(5, 6)
+    return network
+
+
+def trained_head() -> torch.nn.Module:
+    network = SelfAttention()
+    network.v.requires_grad_(True)
+    return network
+
+
+@pytest.mark.parametrize("make", [positional, trained_head, lambda: SelfAttention(scale=0.77)])
+def test_attention_of_another_form_is_given_no_such_limit(make) -> None:
+    torch.manual_seed(0)
+    report = ib.diagnose(make(), DATA.X, Y)
+    assert "attention" not in report.heading.title and "limit" not in report.objects
+
+
+def test_norms_that_are_not_known_and_decay_name_no_program() -> None:
+    torch.manual_seed(0)
+    for options in ({"optimizer": "sign"}, {}):
+        network = SelfAttention(4)
+        optimizer = torch.optim.SGD(network.parameters(), lr=0.1, weight_decay=0.1)
+        report = ib.diagnose(network, DATA.X, Y, **({"optimizer": optimizer} | options))
+        assert "attention" not in report.heading.title
