@@ -198,7 +198,26 @@ def test_two_layers_on_unit_vectors_have_the_limit_of_unconstrained_features() -
     narrow = np.array([[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9], [1.0, 1.0]])
     four = ib.diagnose(Picked(narrow, narrow), np.eye(4), np.arange(4), max_weights=0)
     forms = [one.results["form"]["form"] for one in (report, others, four)]
-    assert forms == ["UNCONSTRAINED", "HOMOGENEOUS", "HOMOGENEOUS"]
+    assert forms == ["UNCONSTRAINED", "POLYNOMIAL", "POLYNOMIAL"]
+
+
+def test_linear_layers_of_three_outputs_have_a_local_limit_at_the_nuclear_norm() -> None:
+    network = mlp(2, 4, 3, act=nn.Identity)
+    for layer in network[::2]:
+        layer.bias = None
+    trained(network, POINTS, CLASSES, 100)
+    report = ib.diagnose(network, POINTS, CLASSES)
+    assert report.verdict.word == "AT A LOCAL LIMIT" and fits(report)
+    nuclear = solve_multiclass_svm(POINTS, CLASSES, norm="nuclear").require()
+    local = report.objects["local_limit"]
+    assert nuclear.dual_objective * (1 - 1e-9) <= local.value <= nuclear.objective * (1 + 1e-9)
+    assert local.multipliers.shape == local.scores.shape == (30, 3)
+    # With biases the same is said of what is left of it without the last.
+    biased = mlp(2, 4, 3, act=nn.Identity)
+    trained(biased, POINTS, CLASSES, 100)
+    beside = ib.diagnose(biased, POINTS, CLASSES)
+    assert beside.verdict.word == "PROBLEM NAMED" and beside.verdicts[1].network == "without 2.bias"
+    assert beside.verdicts[1].word == "AT A LOCAL LIMIT" and fits(beside)
 
 
 def test_softmax_outputs_with_biases_have_their_problem_named() -> None:

@@ -205,6 +205,29 @@ def test_first_order_conditions_hold_as_computed_from_the_network_alone(limit) -
     assert limit.value == pytest.approx((norm / 3) ** 1.5, rel=1e-10)
 
 
+def test_multipliers_of_classes_are_those_of_the_differences_of_two_scores() -> None:
+    classes = np.argmax(X @ RNG.normal(size=(D, 3)), axis=1)
+    start = FReLU(D, GATES.shape[1], n_outputs=3, random_state=2)
+    network = trained(start, X, np.eye(3)[classes], GATES, 600)
+    found = local_limit(network, X, np.eye(3)[classes], GATES).require()
+    assert found.multipliers.shape == found.active.shape == found.scores.shape == (N, 3)
+    # With hand-written scores of the weights, the derivative of every pair by itself.
+    w = [torch.tensor(one, requires_grad=True) for one in found.weights.values()]
+    hidden = torch.tensor(GATES) * (torch.tensor(X) @ w[0].T)
+    scores = hidden @ w[1].T
+    np.testing.assert_allclose(scores.detach().numpy(), found.scores, atol=1e-10)
+    margins = scores[range(N), classes][:, None] - scores
+    total = (torch.tensor(found.multipliers) * margins).sum()
+    for one, slope in zip(w, torch.autograd.grad(total, w), strict=True):
+        np.testing.assert_allclose(slope.numpy(), one.detach().numpy(), atol=1e-9)
+    least = margins.detach().numpy() + 2 * np.eye(3)[classes]
+    assert least.min() == pytest.approx(1, abs=1e-9) and found.multipliers.min() >= 0
+    np.testing.assert_allclose(least[found.active], 1, atol=1e-9)
+    assert not found.active[range(N), classes].any()
+    predicted = found.predictor(X, GATES)
+    np.testing.assert_allclose(predicted, found.scores, atol=1e-12)
+
+
 def test_curvature_is_that_of_the_literal_lagrangian(limit) -> None:
     names, shapes = list(limit.weights), [w.shape for w in limit.weights.values()]
     w = torch.tensor(np.concatenate([part.ravel() for part in limit.weights.values()]))

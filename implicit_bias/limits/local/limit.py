@@ -47,7 +47,7 @@ class NetworkPredictor(DecisionFunction):
     network: Any
 
     def __call__(self, X: Any, gates: Any = None) -> Array:
-        """Return the scores (n,) of inputs (n, D) under their gates."""
+        """Return the scores (n,) or (n, K) of inputs (n, D) under their gates."""
         import torch
 
         from ...networks.placed_data import place_data
@@ -110,11 +110,10 @@ class LocalLimit(Curved, Reached):
     ----------
     weights : mapping of str to array
         By the names of the network's trained parameters, at smallest margin 1, read-only.
-    multipliers : (n,) array
-        lam >= 0 with ``w = sum_n lam_n y_n grad f_w(x_n)``. Of K outputs (n, K), of the relative
-        margins: 0 at the own class.
+    multipliers : (n,) or (n, K) array
+        lam >= 0 with ``w = sum_n lam_n y_n grad f_w(x_n)``; of K scores one for every other class.
     active : (n,) or (n, K) boolean array
-        Samples with a multiplier; of K outputs pairs of a sample and another class.
+        Samples with a multiplier, or samples and other classes.
     value : float
         ``(||w||^2 / L)^(L/2)`` over the smallest margin; smaller is better. With two layers that
         is the sum of the units' norms, the objective of the convex program.
@@ -180,7 +179,7 @@ class LocalLimit(Curved, Reached):
 
     residual = proved("residual", "Residual of the first-order conditions, of the certificate.")
     n_samples = size_of("active", "Number of samples.")
-    n_active = how_many("active", "Number of margins with a multiplier.")
+    n_active = how_many("active", "Number of samples with a multiplier.")
 
     def __post_init__(self) -> None:
         for array in (self.multipliers, self.active, self.curvature, self.scores):

@@ -24,47 +24,51 @@ _EULER = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class MarginProblem:
-    r"""Minimise :math:`\tfrac12 \|w\|^2` subject to :math:`m_n(w) = y_n f_w(x_n) \ge 1`.
+    r"""Minimise :math:`\tfrac12 \|w\|^2` subject to :math:`\langle c_i, f_w(x_i)\rangle \ge 1`.
 
-    Of K outputs a margin is :math:`\langle e_y - e_k, f_w(x)\rangle`, one a sample and other class.
+    Of two labels c is y, of K classes there is a margin for every sample and other class k, with
+    :math:`c = e_y - e_k`.
 
     Attributes
     ----------
     network : Module
         A copy in float64 on the CPU; never written to.
     data : GatedData
-        In float64 on the CPU, one row a margin; of K outputs the targets are ``e_y - e_k``.
+        In float64 on the CPU, a row for each of m margins: m = n, or n (K - 1) of K classes, with
+        `y` the c_i, (m,) or (m, K).
+    targets : tensor
+        Labels (n,) in {-1, +1}, or (n, K) with a one at every sample's class and else zeros.
     degree : int
         L, of homogeneity of f in w.
-    classes : (n, K) tensor or None
-        The rows of classes that were given, of K outputs.
     """
 
     network: torch.nn.Module
     data: GatedData
     degree: int
-    classes: Tensor | None = None
+    targets: Tensor
 
     @property
-    def n_samples(self) -> int:
-        """Number n of margins."""
+    def n_margins(self) -> int:
+        """Number m of margins."""
         return len(self.data.y)
 
     def by_sample(self, values: Tensor) -> Tensor:
-        """Return what there is of every margin a row a sample, of K outputs 0 at the own class."""
-        if self.classes is None:
+        """Return values (m,) of margins like the targets: (n,), or (n, K) with 0 at their own."""
+        if self.targets.ndim == 1:
             return values
-        every = values.new_zeros(self.classes.shape)
-        every[self.classes == 0] = values
+        every = values.new_zeros(self.targets.shape)
+        every[self.targets == 0] = values
         return every
 
+    @property
+    def n_others(self) -> int:
+        """Number of margins that each sample has."""
+        return self.n_margins // len(self.targets)
+
     def scores(self, w: Tensor) -> Tensor:
-        """Return the scores (n,) or (n, K) of the samples that were given."""
+        """Return the scores (n,) or (n, K) of the samples."""
         with torch.no_grad():
-            found = self._outputs(w, self.data)
-        if self.classes is None:
-            return found
-        return found[:: self.classes.shape[1] - 1]
+            return self._scores(w, self.data.take(torch.arange(0, self.n_margins, self.n_others)))
 
     @property
     def parameters(self) -> dict[str, Tensor]:
@@ -87,16 +91,16 @@ class MarginProblem:
         }
 
     def margins(self, w: Tensor) -> Tensor:
-        """Return the margins (n,) ``y_n f_w(x_n)``."""
+        """Return the margins (m,)."""
         with torch.no_grad():
             return self._margins(w, self.data)
 
     def gradients(self, w: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Return gradients (n, P) ``y_n grad f_w(x_n)`` of all samples, or of those in `rows`."""
+        """Return gradients (m, P) of all margins, or of those in `rows`."""
         data = self.data if rows is None else self.data.take(rows)
 
         def margin(w: Tensor, x: Tensor, y: Tensor, gate: Tensor | None) -> Tensor:
-            """Return the margin of one sample."""
+            """Return one margin."""
             one = GatedData(x[None], y[None], None if gate is None else gate[None])
             score: Tensor = self._margins(w, one)[0]
             return score
@@ -107,7 +111,7 @@ class MarginProblem:
         return gradients.detach()
 
     def hessian(self, w: Tensor, lam: Tensor) -> Tensor:
-        """Return the Lagrangian's Hessian (P, P), ``I - sum_n lam_n y_n hess f_w(x_n)``."""
+        """Return the Lagrangian's Hessian (P, P), ``I - sum_n lam_n hess m_n``."""
         of_margins: Tensor = jacrev(grad(self._combined(lam)), chunk_size=_batch(len(w)))(w)
         symmetric = (of_margins + of_margins.T) / 2
         return torch.eye(len(w), dtype=w.dtype) - symmetric.detach()
@@ -138,12 +142,11 @@ class MarginProblem:
         return lambda w: weights @ self._margins(w, some)
 
     def _margins(self, w: Tensor, data: GatedData) -> Tensor:
-        products = data.y * self._outputs(w, data)
-        return products.sum(-1) if products.ndim == 2 else products
+        each = data.y * self._scores(w, data)
+        return each.sum(-1) if each.ndim == 2 else each
 
-    def _outputs(self, w: Tensor, data: GatedData) -> Tensor:
-        inputs = (data.X, data.gates)
-        scores: Tensor = functional_call(self.network, self.unflatten(w), inputs)
+    def _scores(self, w: Tensor, data: GatedData) -> Tensor:
+        scores: Tensor = functional_call(self.network, self.unflatten(w), (data.X, data.gates))
         return scores
 
 
@@ -169,21 +172,21 @@ def pose_problem(
             )
     data = place_data(network, X, y, gates)
     degree = check_homogeneous(network, data.X, data.gates)
-    classes = data.y if data.y.ndim == 2 else None
-    problem = MarginProblem(network, data if classes is None else _pairs(data), degree, classes)
-    size = len(data.y) * len(problem.start)
+    problem = MarginProblem(network, _rows(data), degree, data.y)
+    size = problem.n_margins * len(problem.start)
     require_memory(size, "one gradient a sample", "take fewer samples or a smaller network")
     _require_separation(problem)
     _require_gradients(problem)
     return problem
 
 
-def _pairs(data: GatedData) -> GatedData:
-    # A row a sample and other class, sample by sample.
+def _rows(data: GatedData) -> GatedData:
+    """Return a row for each margin, with the coefficients of the scores in place of the targets."""
+    if data.y.ndim == 1:
+        return data
     samples, others = (data.y == 0).nonzero(as_tuple=True)
-    pairs = data.take(samples)
-    one_hot = torch.nn.functional.one_hot(others, data.y.shape[1])
-    return pairs._replace(y=pairs.y - one_hot.to(pairs.y))
+    rows = data.take(samples)
+    return rows._replace(y=rows.y - torch.nn.functional.one_hot(others, data.y.shape[1]))
 
 
 def _require_separation(problem: MarginProblem) -> None:
@@ -192,14 +195,14 @@ def _require_separation(problem: MarginProblem) -> None:
     if float(margins[worst]) > 0:
         return
     row = torch.tensor([worst])
-    worst //= 1 if problem.classes is None else problem.classes.shape[1] - 1
+    worst, least = worst // problem.n_others, float(margins[worst])
     if not bool(problem.gradients(problem.start, row).any()):
         raise ValueError(
             f"sample {worst} has the score 0, and no weight changes it: all paths to it are "
             "closed, or its units are dead. Drop the sample, or give it gates that are open"
         )
     raise ValueError(
-        f"the smallest margin on (X, y) is {float(margins.min()):g}, of sample {worst}, but a "
+        f"the smallest margin on (X, y) is {least:g}, of sample {worst}, but a "
         "local limit takes a network that classifies every training sample correctly: train "
         "longer, or check that the data are separable under these gates"
     )

@@ -52,6 +52,8 @@ def local_limit(
 
     .. math:: \min_w \tfrac12 \|w\|^2 \quad\text{s.t.}\quad y_n f_w(x_n; g(n)) \ge 1
 
+    or, of K scores, :math:`f_{y_n} - f_k \ge 1` for every other class k.
+
     Successive max-margin programs find the active samples, quadratic programs of the Lagrangian
     lead on where these creep, Newton's method takes weights and multipliers to rounding, and the
     Hessian of the Lagrangian on the null space of the active gradients decides on second order.
@@ -65,8 +67,7 @@ def local_limit(
     X : (n, D) array or tensor
         Inputs.
     y : (n,) or (n, K) array or tensor
-        Labels in {-1, +1}; for K outputs rows with a one at the sample's class, whose relative
-        margins ``f_y - f_k`` are to be 1.
+        Labels in {-1, +1}, or rows of K classes with a one at each sample's own.
     gates : (n, ...) array or tensor, optional
         Gates or contexts that the network takes; None for networks without.
     tol : float
@@ -217,7 +218,7 @@ def _approach(problem: MarginProblem, max_weights: int) -> _Found:
 
 def _unfinished(problem: MarginProblem, last: Approach | None, rounds: int, why: str) -> _Found:
     if last is None:
-        w, nothing = problem.rescaled(problem.start), problem.start.new_zeros(problem.n_samples)
+        w, nothing = problem.rescaled(problem.start), problem.start.new_zeros(problem.n_margins)
         reason = "the first max-margin program was not solved"
         return _Found(Point(w, nothing, nothing > 0), Status.FAILED, rounds, reason)
     point = Point(last.w, torch.where(last.active, last.lam, 0.0), last.active)
@@ -231,13 +232,12 @@ def _limit(problem: MarginProblem, found: _Found, seconds: float) -> LocalLimit:
     point, curvature = found.point, found.curvature
     start, margins = problem.rescaled(problem.start), problem.margins(point.w)
     saddle = curvature is not None and found.status is Status.SADDLE
-    active = problem.by_sample(point.active).numpy().copy()
-    multipliers = problem.by_sample(point.lam).numpy().copy()
+    lam, active = problem.by_sample(point.lam), problem.by_sample(point.active)
     return LocalLimit.read(
         found,
         weights=_arrays(problem, point.w),
-        multipliers=multipliers,
-        active=active,
+        multipliers=lam.numpy().copy(),
+        active=active.numpy().copy(),
         value=problem.value(point.w),
         start_value=problem.value(start),
         distance=float((point.w - start).norm() / point.w.norm()),
@@ -248,9 +248,9 @@ def _limit(problem: MarginProblem, found: _Found, seconds: float) -> LocalLimit:
         certificate=LocalCertificate(
             residual=point.residual(problem),
             smallest_margin=float(margins.min()),
-            smallest_multiplier=float(multipliers[active].min(initial=np.inf)),
+            smallest_multiplier=float(lam[active].numpy().min(initial=np.inf)),
         ),
-        scores=problem.scores(point.w).numpy().copy(),
+        scores=problem.scores(point.w).numpy(),
         seconds=seconds,
         network=problem.at(point.w),
     )

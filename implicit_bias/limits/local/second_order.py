@@ -134,6 +134,6 @@ def _refitted(problem: MarginProblem, w: Tensor, support: Indices) -> Approach:
     # With the multipliers of these samples that fit best, none negative.
     rows = problem.gradients(w, torch.from_numpy(support)).numpy()
     fit, distance = nnls(rows.T, w.numpy(), maxiter=_PATIENCE * len(support))
-    lam = torch.zeros(problem.n_samples, dtype=w.dtype)
+    lam = torch.zeros(problem.n_margins, dtype=w.dtype)
     lam[support] = torch.from_numpy(fit)
     return Approach(w, lam, lam > _NO_MULTIPLIER * lam.max(), distance / float(w.norm()), 0)

@@ -18,15 +18,19 @@ _SAME = 1e-10
 # Layers wider than this are rotated as a whole only, not plane by plane.
 _WIDEST = 100
 
+# Parameters whose first axis is the units that are rotated.
+Names = tuple[str, ...]
+
 
 def symmetry_tangents(problem: MarginProblem, point: Point) -> Tensor:
     """Return orthonormal tangents (k, P) of the rotations of units that no active sample sees.
 
     Where units i and j of a layer are open on the same active samples, rotating their incoming
-    weights (the first axis of one parameter) and outgoing ones (the last axis of another) together
-    changes neither active margins nor the norm of the weights; the other margins are above 1, so
-    that the point is one of a whole orbit of equal value. That holds for all units of a linear
-    layer and for units with the same gates; it is tried on random weights, plane by plane.
+    weights (the first axis of one parameter, and of their biases) and outgoing ones (the last axis
+    of another) together changes neither active margins nor the norm of the weights; the other
+    margins are above 1, so that the point is one of a whole orbit of equal value. That holds for
+    all units of a linear layer and for units with the same gates; it is tried on random weights,
+    plane by plane.
     """
     w = point.w
     some = replace(problem, data=problem.data.take(point.index))
@@ -34,20 +38,22 @@ def symmetry_tangents(problem: MarginProblem, point: Point) -> Tensor:
     weights = torch.randn(len(w), generator=generator, dtype=w.dtype)
     tangents = [w.new_zeros(0, len(w))]
     shapes = {name: p.shape for name, p in problem.parameters.items()}
-    for lower, upper in permutations(shapes, 2):
-        width = shapes[lower][0]
-        if len(shapes[lower]) < 2 or shapes[upper][-1] != width:
+    for name, upper in permutations(shapes, 2):
+        width = shapes[name][0]
+        if len(shapes[name]) < 2 or shapes[upper][-1] != width:
             continue
-        planes = _free_planes(some, weights, lower, upper)
-        tangents += [_generator(problem, w, lower, upper, plane)[None] for plane in planes]
+        biases = [other for other, shape in shapes.items() if shape == (width,)]
+        for lower in ((name,), *((name, bias) for bias in biases if bias != upper)):
+            planes = _free_planes(some, weights, lower, upper)
+            tangents += [_generator(problem, w, lower, upper, plane)[None] for plane in planes]
     return _orthonormal(torch.cat(tangents))
 
 
 def _free_planes(
-    problem: MarginProblem, weights: Tensor, lower: str, upper: str
+    problem: MarginProblem, weights: Tensor, lower: Names, upper: str
 ) -> list[tuple[int, int]]:
     # Planes (i, j) of units whose rotation leaves the scores of random weights as they are.
-    width = len(problem.parameters[lower])
+    width = len(problem.parameters[lower[0]])
     planes = list(combinations(range(width), 2))
     scores = problem.margins(weights)
     allowed = _SAME * float(scores.abs().max())
@@ -74,21 +80,25 @@ def _turn(like: Tensor, width: int, plane: tuple[int, int], angle: float = 1.0) 
     return rotation
 
 
-def _rotated(problem: MarginProblem, w: Tensor, lower: str, upper: str, rotation: Tensor) -> Tensor:
+def _rotated(
+    problem: MarginProblem, w: Tensor, lower: Names, upper: str, rotation: Tensor
+) -> Tensor:
     turned = dict(problem.unflatten(w))
-    turned[lower] = torch.tensordot(rotation, turned[lower], dims=1)
+    for name in lower:
+        turned[name] = torch.tensordot(rotation, turned[name], dims=1)
     turned[upper] = turned[upper] @ rotation.T
     return torch.cat([part.flatten() for part in turned.values()])
 
 
 def _generator(
-    problem: MarginProblem, w: Tensor, lower: str, upper: str, plane: tuple[int, int]
+    problem: MarginProblem, w: Tensor, lower: Names, upper: str, plane: tuple[int, int]
 ) -> Tensor:
     # The derivative of the rotation of a plane by its angle, at angle 0.
     i, j = plane
     parts = problem.unflatten(w)
     moved = {name: torch.zeros_like(part) for name, part in parts.items()}
-    moved[lower][i], moved[lower][j] = -parts[lower][j], parts[lower][i]
+    for name in lower:
+        moved[name][i], moved[name][j] = -parts[name][j], parts[name][i]
     moved[upper][..., i], moved[upper][..., j] = -parts[upper][..., j], parts[upper][..., i]
     return torch.cat([part.flatten() for part in moved.values()])
 

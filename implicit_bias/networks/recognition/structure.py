@@ -106,7 +106,7 @@ def recognise(subject: Subject) -> Structure:
     dependence = measure_dependence(subject, homogeneity)
     form, units, layers = _form(subject, dependence)
     circles: tuple[int, ...] = ()
-    if form in (Form.QUADRATIC, Form.POLYNOMIAL):
+    if form in (Form.QUADRATIC, Form.POLYNOMIAL) and subject.n_outputs == 1:
         circles = _circles(subject)
         deep = Form.CONVOLUTION if form is Form.QUADRATIC else Form.DEEP_CONVOLUTION
         form = deep if circles else form
@@ -128,8 +128,11 @@ def _form(
         return Form.FEATURES, None, None
     if subject.n_outputs > 1 and picks_features(subject):
         return Form.UNCONSTRAINED, None, None
-    if subject.n_outputs > 1 or not subject.by_sample:
+    if not subject.by_sample:
         return Form.HOMOGENEOUS, None, None
+    if subject.n_outputs > 1:
+        moving = dependence.degree is None
+        return (_moving(dependence, None) if moving else Form.POLYNOMIAL), None, None
     if dependence.degree is None:
         relu = find_relu_layers(subject) if dependence.piecewise else None
         return _moving(dependence, relu), None, relu

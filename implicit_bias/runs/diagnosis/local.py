@@ -64,7 +64,10 @@ def find_local(
         return Finding(LOCAL)
     size = structure.subject.n_weights
     if size > max_weights:
-        return _not_looked_for(f"{size:,} weights are more than `max_weights` = {max_weights:,}")
+        return _not_looked_for(
+            f"{size:,} weights are more than `max_weights` = {max_weights:,}: second order takes "
+            "matrices of (weights, weights); bound and KKT residual hold at any size"
+        )
     return _of_polynomial(found) if polynomial else _of_relu(structure, max_seconds)
 
 

@@ -77,13 +77,15 @@ def diagnose(
     Parameters
     ----------
     network : Module
-        Takes ``forward(X)`` or ``forward(X, gates)`` and gives one score a sample, alone or with
-        others in a tuple, mapping or dataclass. Statistics over batches are those of `X` in
-        training mode, and those that it kept in evaluation mode. It is not changed.
+        Takes ``forward(X)`` or ``forward(X, gates)`` and gives one score a sample, or one for each
+        of K classes, alone or with others in a tuple, mapping or dataclass. Statistics over batches
+        are those of `X` in training mode, and those that it kept in evaluation mode. It is not
+        changed.
     X : (n, D) or (n, ...) array
         The inputs that it was trained on, as it takes them; token ids as whole numbers.
-    y : (n,) or (n, 1) array
-        Their labels, of two classes: numbers, booleans or strings, the lesser for negative scores.
+    y : (n,), (n, 1) or (n, K) array
+        Their labels: numbers, booleans or strings, of two classes the lesser for negative scores,
+        of K the numbers of the outputs or names in their order; or a one in every row.
     X_val, y_val : arrays, optional
         Held-out data, both or neither.
     gates : (n, ...) array or fitted gating, optional
@@ -124,8 +126,8 @@ def diagnose(
     TypeError
         If `network` is no module, or an array is of another kind.
     ValueError
-        If the module cannot be called on the data, has not one finite score a sample, random ones,
-        or weights that are not finite; if data are malformed.
+        If the module cannot be called on the data, has not one finite score a sample or class,
+        random ones, or weights that are not finite; if data are malformed.
 
     References
     ----------

@@ -137,12 +137,14 @@ def find_problem(
     Returns
     -------
     Problem or None
-        None for a network of one output that is homogeneous and trained in the l2 norm, whose form
-        says more; for one that does not separate; and where gradients are not those of the scores.
+        None for a network of one output, or without gates that its weights move, that is
+        homogeneous and trained in the l2 norm, whose form says more; for one that does not
+        separate; and where gradients are not those of the scores.
     """
     structure = found.structure
     subject, homogeneous = structure.subject, structure.homogeneity.whole_degree is not None
-    usual = method.is_descent and (found.named or (homogeneous and subject.n_outputs == 1))
+    of_its_form = subject.n_outputs == 1 or structure.form is Form.POLYNOMIAL
+    usual = method.is_descent and (found.named or (homogeneous and of_its_form))
     if usual or structure.form is Form.SURROGATE or not found.separates:
         return None
     norms = None if method.joint else method.norms
@@ -277,7 +279,7 @@ def homogenised_findings(
     """
     regime, subject = problem.regime, problem.regime.subject
     top = regime.name is RegimeName.TOP and not problem.homogeneous and not problem.unnamed
-    if not top or subject is None or subject.n_outputs > 1 or not subject.by_sample:
+    if not top or subject is None or not subject.by_sample:
         return
     structure = recognise(subject)
     left = measure_own(structure, find_optimum(structure, subject.data.y.numpy()), None)
