@@ -260,7 +260,7 @@ BEGUN = {
         ("{gln} --plot no/such/run.png", "there is no folder 'no/such'"),
         ("--model orthosep --classes all", "is not for the model orthosep"),
         ("--model relu --classes all", "is not for the model relu"),
-        ("--model gdln --classes all", "take one of deep-linear, "),
+        ("--model gdln --classes all", "take one of convolution, deep-linear, "),
         ("{all} --data orthants", "needs data of several classes"),
         ("{all} --data mnist", "needs `--data-dir DIR`"),
         ("{all} --n-train 12", "the training part has no sample of class"),
