@@ -79,8 +79,8 @@ def test_queries_are_last_tokens_by_default_and_labels_have_the_head_of_their_me
     ({"X": S.X[0]}, "X"),
     ({"X": np.where(S.X > 3, np.nan, S.X)}, "X"),
     ({"queries": S.queries[:9]}, "queries"),
-    ({"scores": np.ones((60, 8))}, "scores"),
-    ({"scores": np.minimum(S.scores, 0.0)}, "scores"),
+    ({"scores": np.ones((60, 8))}, "scores` must differ within a sequence"),
+    ({"scores": np.minimum(S.scores, 0.0)}, "scores` must have one best token"),
     ({"scores": S.scores[:, :5]}, "scores"),
     ({"tokens": np.full(60, 8)}, "tokens"),
     ({"tokens": S.best[:5]}, "tokens"),
@@ -88,5 +88,5 @@ def test_queries_are_last_tokens_by_default_and_labels_have_the_head_of_their_me
 ])  # fmt: skip
 def test_what_is_no_such_data_is_refused_by_the_name_of_the_argument(given, name) -> None:
     data = {"X": S.X, "queries": S.queries, "scores": S.scores}
-    with pytest.raises(ValueError, match=f"^`{name}`"):
+    with pytest.raises(ValueError, match=f"^`{name}"):
         solve_token_svm(**(data | given))

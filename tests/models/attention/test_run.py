@@ -76,6 +76,13 @@ def test_cells_of_a_sweep_share_sequences_of_tokens(folder) -> None:
         assert ratio == ib.run("attention", seed=seed, steps=3, **own).row()["objective"]
 
 
+def test_cells_of_other_queries_are_other_cells(folder) -> None:
+    own = {"X": DATA.X, "y": DATA.scores, "steps": 0, "out": folder / "asked"}
+    both = [ib.sweep("attention", {"seed": [0]}, queries=z, **own)
+            for z in (DATA.queries, -DATA.queries)]  # fmt: skip
+    assert [*both[0].cells] != [*both[1].cells]
+
+
 def test_keys_and_queries_have_the_nuclear_norm_and_say_what_is_not_proved() -> None:
     own = {"X": DATA.X, "y": DATA.scores, "queries": DATA.queries}
     found = ib.run("attention", **own, parameters="key-query", steps=700, checkpoints=2)
