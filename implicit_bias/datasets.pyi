@@ -8,6 +8,9 @@ from .data.images import load_digits as load_digits
 from .data.images import load_idx as load_idx
 from .data.labelled import ClassDataset as ClassDataset
 from .data.made.circle import make_circle as make_circle
+from .data.made.near_orthogonal import NearOrthogonality as NearOrthogonality
+from .data.made.near_orthogonal import make_near_orthogonal as make_near_orthogonal
+from .data.made.near_orthogonal import near_orthogonality as near_orthogonality
 from .data.made.orthants import OrthogonalSeparability as OrthogonalSeparability
 from .data.made.orthants import is_orthogonally_separable as is_orthogonally_separable
 from .data.made.orthants import make_orthosep as make_orthosep

@@ -178,6 +178,7 @@ if hasattr(network, "gradient_factors"):
             "networks.BalancedReLU": ("3, 2", "None"),
             "networks.DeepGLN": ("3, widths=(2,), n_contexts=2", "np.zeros((3, 2), dtype=int)"),
             "networks.ColumnGLN": ("3, np.eye(2, dtype=int)", "np.eye(3, 2, dtype=int)"),
+            "networks.FixedOuterReLU": ("3, 2", "None"),
             "networks.LinearConvolution": ("3", "None"),
             "networks.CopiedUnits": (
                 "ib.FReLU(3, 4, n_outputs=2), copies=2", "np.ones((3, 2))"
@@ -210,6 +211,7 @@ network = ib.networks.SoftDGN(3, widths=(2, 2))
 network.gates(np.eye(3)), network.soft_gates(torch.eye(3).double())
 """,
     ),
+    "networks.FixedOuterReLU.gates": "ib.networks.FixedOuterReLU(3, 2).gates(np.eye(3))",
     "networks.DeepReLU.features": "ib.networks.DeepReLU(3, (2,)).features(np.eye(3))",
     "networks.ReLUMean.open_gates":
         "import torch; ib.networks.ReLUMean(3, 2).open_gates(torch.eye(3).double())",

@@ -26,6 +26,7 @@ from .table import Table
 
 IMAGES = 500
 PLANE = 100  # more would hide the decision map that they are drawn on
+FEW = 20  # so many are nearly orthogonal
 # Share of a file or a table that is trained on by default, and the most samples. The KKT distance,
 # which every run measures, takes seconds for thousands of samples and grows like their cube.
 TRAIN_SHARE, MAX_TRAIN = 0.75, 1000
@@ -106,6 +107,10 @@ def _read(choices: Loading) -> _Wanted:
 DRAWN: Mapping[str, tuple[tuple[int, int], str]] = MappingProxyType(
     {
         "orthants": ((IMAGES, 2 * IMAGES), f"{__package__}.made.orthants:orthosep_dataset"),
+        "near-orthogonal": (
+            (FEW, 2 * IMAGES),
+            f"{__package__}.made.near_orthogonal:near_orthogonal_dataset",
+        ),
         "circle": ((PLANE, 10 * PLANE), f"{__package__}.made.circle:circle_dataset"),
         "quadrants": ((PLANE, 10 * PLANE), f"{__package__}.made.quadrants:quadrant_dataset"),
     }
@@ -120,9 +125,10 @@ def load_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> Datas
     Parameters
     ----------
     data : str or path
-        A name, "digits", "iris", "wine", "breast-cancer", "mnist", "orthants", "quadrants" or
-        "circle"; or a file: .npz with the arrays X and y, the X.npy of a pair X.npy and y.npy,
-        .csv whose first line names the columns, .parquet; or a folder of IDX files.
+        A name, "digits", "iris", "wine", "breast-cancer", "mnist", "orthants",
+        "near-orthogonal", "quadrants" or "circle"; or a file: .npz with the arrays X and y, the
+        X.npy of a pair X.npy and y.npy, .csv whose first line names the columns, .parquet; or a
+        folder of IDX files.
     **choices : Loading
         `data_dir`, `label`, `positive`, `standardize`, `constant`, `n_train`, `n_val` and
         `random_state`: labels, preprocessing and sizes.

@@ -8,7 +8,15 @@ from typing import Literal, get_args
 
 TableName = Literal["iris", "wine", "breast-cancer"]
 DataName = Literal[
-    "digits", "mnist", "orthants", "quadrants", "circle", "iris", "wine", "breast-cancer"
+    "digits",
+    "mnist",
+    "orthants",
+    "near-orthogonal",
+    "quadrants",
+    "circle",
+    "iris",
+    "wine",
+    "breast-cancer",
 ]
 NAMES: tuple[str, ...] = get_args(DataName)
 ENDINGS = (".npz", ".npy", ".csv", ".parquet")

@@ -56,6 +56,8 @@ from .local.limit import LocalLimit as LocalLimit
 from .local.limit import same_limit as same_limit
 from .predictors import ContextPredictor as ContextPredictor
 from .relu.bound import relu_lower_bound as relu_lower_bound
+from .relu.fixed_outer import FixedOuterLimit as FixedOuterLimit
+from .relu.fixed_outer import solve_fixed_outer as solve_fixed_outer
 from .relu.limit import ReLULocalLimit as ReLULocalLimit
 from .relu.minimum_norm import solve_relu_minnorm as solve_relu_minnorm
 from .relu.search import relu_local_limit as relu_local_limit

@@ -12,6 +12,7 @@ MODELS = Models(
         "diagonal": "diagonal",
         "distillation": "distillation",
         "dlgn": "dlgn",
+        "fixed-outer": "fixed_outer",
         "frelu": "relu",
         "gdln": "gdln",
         "gln": "gln",

@@ -26,6 +26,7 @@ from .relu import ReLU as ReLU
 from .relu_mean import GDLN as GDLN
 from .relu_mean import ReLUMean as ReLUMean
 from .structured.convolution import LinearConvolution as LinearConvolution
+from .structured.fixed_outer import FixedOuterReLU as FixedOuterReLU
 from .student import LinearStudent as LinearStudent
 from .token_decoder import TokenDecoder as TokenDecoder
 from .weights import Starting as Starting

@@ -108,9 +108,10 @@ class ImageOptions(SplitOptions):
     data: str = option(
         "digits",
         "scikit-learn's bundled digits or IDX files of MNIST's kind, 0-4 against 5-9; its iris, "
-        "wine and breast cancer; orthogonally separable orthants; four quadrants of the plane; "
-        "arcs of a circle, wide ones on one half. Or a FILE of your own: .npz with X and y, X.npy "
-        "beside y.npy, .csv or .parquet with a column of labels; or a folder of IDX files.",
+        "wine and breast cancer; orthogonally separable orthants; nearly orthogonal clusters; four "
+        "quadrants of the plane; arcs of a circle, wide ones on one half. Or a FILE of your own: "
+        ".npz with X and y, X.npy beside y.npy, .csv or .parquet with a column of labels; or a "
+        "folder of IDX files.",
         choices=NAMES,
         files=True,
     )

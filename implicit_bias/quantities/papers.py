@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+FREI: Final = "Frei et al., Implicit bias in leaky ReLU networks trained on high-dimensional data"
 GUNASEKAR: Final = (
     "Gunasekar et al., Implicit bias of gradient descent on linear convolutional networks"
 )

@@ -1055,3 +1055,14 @@ def test_random_programs_of_convolutions() -> None:
     says("convolution.md", f"differs by more than {frame.difference.max():.1e} of it",
          f"Of the {len(circles)} on circles {proved} points of three layers are proved global",
          f"their bound is {least:.0f} % of the value at least")  # fmt: skip
+
+
+def test_random_programs_of_fixed_outer_layers() -> None:
+    frame = rows("fixed_outer_programs")
+    certified = frame[frame.status != "FAILED"]
+    assert len(frame) == 200 and np.isinf(frame.value[frame.status == "FAILED"]).all()
+    assert set(certified.status) == {"SOLVED", "LOCAL_OPTIMUM"}
+    assert certified.random_over_bound.min() >= 1
+    solved = int((frame.status == "SOLVED").sum())
+    says("fixed-outer.md", f"Of the {len(certified)} whose start separates, {solved} are SOLVED",
+         f"none differs by more than {certified.difference.max():.1e} from")  # fmt: skip

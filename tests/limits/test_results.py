@@ -67,6 +67,7 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
         X, Y, group=np.bitwise_xor.outer(range(D), range(D))
     ),
     "convolution, deep": lambda: ib.limits.solve_convolution(X, Y, depth=3),
+    "fixed outer": lambda: ib.limits.solve_fixed_outer(ORTHOSEP, Y, [1.0, -1.0], slope=0.2),
     "l1": lambda: ib.limits.solve_l1_svm(X, Y),
     "several classes": lambda: ib.limits.solve_multiclass_svm(X, (Y > 0).astype(int), norm="linf"),
     "classes in part": lambda: ib.limits.solve_multiclass_svm(

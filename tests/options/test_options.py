@@ -130,6 +130,7 @@ WITH = {
     ("next-token", "data"): "{mnist}/text.csv",
     ("next-token", "trainer"): "momentum",
     ("shallow-gln", "init"): "kaiming",
+    ("fixed-outer", "init"): "orthogonal",
     # What ten classes and files need beside the option itself.
     "classes": "--n-train 100",
     "loss": "--learning-rate 0.0001",

@@ -58,6 +58,7 @@ NETWORKS: dict[str, Callable[[Any], torch.nn.Module]] = {
     "network:Attention": lambda kind: kind(2, 3, width=4),
     "network:BalancedReLU": lambda kind: kind(2, 3),
     "network:ResidualReLU": lambda kind: kind(2, 3),
+    "network:FixedOuterReLU": lambda kind: kind(2, 3),
     "network:LinearConvolution": lambda kind: kind(3),
     "network:CopiedUnits": lambda kind: kind(ib.FReLU(2, 6, n_outputs=3), copies=3),
     "network:DeepGLN": lambda kind: kind(2, widths=(3, 2), n_contexts=2),

@@ -45,6 +45,9 @@ CASES = {
     "gln, all classes": (
         ("gln", *SMALL, *CONTEXTS, "--classes", "all"), [("SVM-GLN", SOCP, 12 * D, 40)],
     ),
+    "fixed-outer": (
+        ("fixed-outer", "--hidden-units", 3), [("fixed outer layer", SOCP, 3 * 200, 20)],
+    ),
     "frelu": (("frelu", *SMALL, "--hidden-units", 6), [("SVM-FReLU", SOCP, 7 * D, 40)]),
     "relu": (
         ("relu", *SMALL, "--hidden-units", 5, "--freeze-at", 7),

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from torch import Tensor
 
 from .dependence import Dependence, InputDependence, measure_dependence, measure_inputs
+from .fixed_outer import FixedOuterForm, find_fixed_outer
 from .homogeneity import Homogeneity, measure_homogeneity
 from .layers import LayeredForm, find_layers, find_relu_layers, picks_features
 from .subject import SAME, SAMPLES, Subject, Weights, misfit
@@ -31,6 +32,7 @@ class Form(Enum):
     QUADRATIC = "a quadratic form in its weights, behind fixed gates"
     POLYNOMIAL = "a homogeneous polynomial in its weights, behind fixed gates"
     TWO_LAYER_RELU = "a two-layer ReLU network"
+    FIXED_OUTER = "a two-layer ReLU network whose outer layer is fixed"
     DEEP_RELU = "a ReLU network of several hidden layers"
     PIECEWISE = "a network whose weights move its gates"
     HOMOGENEOUS = "a network of a form that is not recognised"
@@ -59,6 +61,8 @@ class Structure:
         Of the forms LINEAR and UNITS.
     layers : LayeredForm or None
         Of LAYERS, TWO_LAYER_RELU and DEEP_RELU.
+    outer : FixedOuterForm or None
+        Of FIXED_OUTER.
     circles : tuple of int
         Sizes of the circles that kernels are moved round, of the forms with a CONVOLUTION.
     """
@@ -72,6 +76,7 @@ class Structure:
     units: UnitsForm | None = None
     layers: LayeredForm | None = None
     circles: tuple[int, ...] = ()
+    outer: FixedOuterForm | None = None
 
 
 def recognise(subject: Subject) -> Structure:
@@ -110,8 +115,14 @@ def recognise(subject: Subject) -> Structure:
         circles = _circles(subject)
         deep = Form.CONVOLUTION if form is Form.QUADRATIC else Form.DEEP_CONVOLUTION
         form = deep if circles else form
+    outer = None
+    if form is Form.PIECEWISE and homogeneity.whole_degree == 1:
+        outer = find_fixed_outer(subject)
+        form = form if outer is None else Form.FIXED_OUTER
     inputs = measure_inputs(subject)
-    return Structure(subject, still, form, homogeneity, dependence, inputs, units, layers, circles)
+    return Structure(
+        subject, still, form, homogeneity, dependence, inputs, units, layers, circles, outer
+    )
 
 
 def _scaling_form(subject: Subject, homogeneity: Homogeneity) -> Form | None:

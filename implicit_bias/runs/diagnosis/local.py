@@ -11,9 +11,11 @@ import torch
 
 from ..._support.extras import MissingExtra
 from ..._support.solve import Status
+from ...data.made.near_orthogonal import near_orthogonality
 from ...limits.exact.path_limit import PathLimit
 from ...limits.local.limit import LocalLimit
 from ...limits.local.search import local_limit
+from ...limits.relu.fixed_outer import FixedOuterLimit, solve_fixed_outer
 from ...limits.relu.limit import ReLULocalLimit
 from ...limits.relu.search import relu_local_limit
 from ...measures.bounded_value import BoundedValue
@@ -21,6 +23,7 @@ from ...networks.recognition.structure import Form, Structure
 from ...networks.relu import ReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number
+from ...quantities.papers import FREI
 from ...quantities.said import Side, Table
 from ...quantities.table import TABLE
 from ..reports.bounds import bound_evidence, certified, least_evidence, local_evidence
@@ -60,7 +63,8 @@ def find_local(
     """
     structure = found.structure
     polynomial = structure.form in POLYNOMIALS
-    if not found.separates or not (polynomial or structure.form is Form.TWO_LAYER_RELU):
+    others = (Form.TWO_LAYER_RELU, Form.FIXED_OUTER)
+    if not found.separates or not (polynomial or structure.form in others):
         return Finding(LOCAL)
     size = structure.subject.n_weights
     if size > max_weights:
@@ -68,6 +72,8 @@ def find_local(
             f"{size:,} weights are more than `max_weights` = {max_weights:,}: second order takes "
             "matrices of (weights, weights); bound and KKT residual hold at any size"
         )
+    if structure.form is Form.FIXED_OUTER:
+        return _of_fixed_outer(found)
     return _of_polynomial(found) if polynomial else _of_relu(structure, max_seconds)
 
 
@@ -77,7 +83,7 @@ def _not_looked_for(why: str) -> Finding:
 
 
 def _finding(
-    limit: LocalLimit | ReLULocalLimit,
+    limit: LocalLimit | ReLULocalLimit | FixedOuterLimit,
     rows: Iterable[tuple[str, ...]],
     cells: Mapping[str, Any],
     proof: Mapping[str, Any],
@@ -168,6 +174,50 @@ def _relu_evidence(limit: ReLULocalLimit, *, reached: bool) -> Iterator[Evidence
         above = reached and limit.status is not Status.GLOBAL_OPTIMUM
         who = "two-layer ReLU network, of any width,"
         yield least_evidence(who, bound, limit.value if above else math.inf)
+
+
+# Two-layer ReLU networks of a fixed outer layer
+
+
+def _of_fixed_outer(found: MeasuredNetwork) -> Finding:
+    subject, form = found.structure.subject, found.structure.outer
+    assert form is not None
+    live, value = form.outer != 0, found.state.value
+    X, y, W = subject.inputs.numpy(), subject.data.y.numpy(), subject.weights[form.name]
+    limit = solve_fixed_outer(
+        X, y, form.outer[live].numpy(), slope=form.slope, start=W[live].numpy()
+    )
+    nearly, proof = near_orthogonality(X, y, slope=form.slope), limit.certificate
+    reached, best = limit.status.severity == 0, limit.status is Status.SOLVED
+    ratio = limit.value / value if reached else math.nan
+    least = number(proof.lower_bound, ".8g") if proof.lower_bound > 0 else "not known"
+    rows = (
+        ("status", limit.status.name, "certified"),
+        (TABLE["local_value"].title, number(limit.value, ".8g"), "certified"),
+        ("  no inner layer is below", least, "certified"),
+        ("  smallest turn out of the cones, degrees", number(proof.smallest_turn, ".3g"),
+         "certified"),
+        ("  its rank", f"{limit.rank}", "certified"),
+        ("slope of closed units", number(form.slope, ".4g"), "measured"),
+        ("inputs", nearly.message, "certified"),
+    )  # fmt: skip
+    numbers = f"value {value:.5g}"
+    if reached:
+        numbers += f", local optimum {limit.value:.5g}, ratio {ratio:.4f}"
+    turn = f"proved for turns below {proof.smallest_turn:.2g} degrees"
+    named = f"training ends there, as the inputs are nearly orthogonal ({FREI})"
+    evidence = Evidence(
+        theory="local limit",
+        status=Status.GLOBAL_OPTIMUM if best else limit.status,
+        near={"local_ratio": ratio} if reached else {},
+        numbers=numbers,
+        proof="proved the best of all inner layers" if best else turn,
+        reason=limit.reason or "no theorem says that training ends there",
+        remark=named if nearly and best else "",
+    )
+    cells = {"local_value": limit.value, "local_ratio": ratio, "local_status": limit.status.name}
+    values = {"gap": limit.gap}
+    return _finding(limit, rows, cells, limit.to_dict(), values, evidence=(evidence,))
 
 
 # Polynomials in the weights, behind fixed gates

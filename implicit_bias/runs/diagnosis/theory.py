@@ -11,6 +11,7 @@ from ...networks.recognition.structure import Form, Structure
 from ...networks.recognition.subject import SAME
 from ...quantities.assumptions import Premise
 from ...quantities.papers import (
+    FREI,
     GUNASEKAR,
     GUNASEKAR_2,
     JI,
@@ -145,6 +146,11 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
         ),
         Form.TWO_LAYER_RELU: _unnamed(
             "none", f" of a ReLU network on general data. Theorem: {KKT}"
+        ),
+        Form.FIXED_OUTER: _unnamed(
+            "none",
+            " of a ReLU network with a fixed outer layer on general data; on nearly orthogonal "
+            f"inputs there is one KKT point, of rank two at most ({FREI}). Theorem: {KKT}",
         ),
         Form.DEEP_RELU: _unnamed("none", f" of a deep ReLU network. Theorem: {KKT}"),
         Form.PIECEWISE: _unnamed(

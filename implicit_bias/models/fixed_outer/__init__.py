@@ -1,0 +1,1 @@
+"""ReLU networks whose outer layer is fixed: rank two on nearly orthogonal data."""
