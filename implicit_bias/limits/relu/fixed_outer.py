@@ -246,13 +246,13 @@ class FixedOuter(LiteralProgram):
                 return None
             zeta = np.asarray(found.primal)
             new = np.where(self.helping, slopes, self.slopes(zeta))
-            lacking = np.flatnonzero(self.margins(zeta, slopes) < 1 - LACKING)
+            short = np.flatnonzero(self.margins(zeta, slopes) < 1 - LACKING)
             known = {(k, *row) for k, row in zip(rows.tolist(), gates.tolist(), strict=True)}
-            lacking = [k for k in lacking.tolist() if (k, *new[k].tolist()) not in known]
+            lacking = [k for k in short.tolist() if (k, *new[k].tolist()) not in known]
             if not lacking:
                 break
             rows, gates = np.append(rows, lacking), np.vstack([gates, new[lacking]])
-        lam = np.bincount(rows, found.dual, n)
+        lam = np.bincount(rows, found.dual, n).astype(np.float64)
         total = np.zeros((n, len(self.outer)))
         np.add.at(total, rows, np.asarray(found.dual)[:, None] * gates)
         shares = total / np.where(lam > 0, lam, 1.0)[:, None]

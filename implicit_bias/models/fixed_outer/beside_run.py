@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from ..._support.solve import Status, to_numpy
@@ -85,29 +86,29 @@ def train(setup: FixedOuterSetup, found: Found) -> Iterator[Finding]:
 def _evidence(
     setup: FixedOuterSetup, limit: FixedOuterLimit, found: FixedOuterComparison, path: Trajectory
 ) -> Evidence:
-    local, shared = found.local, {
-        "smallest_margin": float(path.smallest_margin[-1]),
-        "diverged": divergence(path),
-        "reason": held_back(path, "the weights are not stationary yet"),
-        "remark": f"third singular value of W {found.third:.1e} of the first",
-    }  # fmt: skip
-    if setup.nearly and limit.status is Status.SOLVED:
-        beside = {"agreement": found.agreement}
-        near = {"margin_ratio": found.margin_ratio}
-        return Evidence(status=limit.status, near=near, beside=beside, **shared)
-    numbers = f"value {found.value:.5g}"
+    local, numbers = found.local, f"value {found.value:.5g}"
     if local.status.severity == 0:
         numbers += f", local optimum {local.value:.5g}, ratio {found.local_ratio:.4f}"
     best = local.status is Status.SOLVED
     turn = f"proved for turns below {local.certificate.smallest_turn:.2g} degrees"
-    return Evidence(
+    beside = Evidence(
         theory="local limit",
         status=Status.GLOBAL_OPTIMUM if best else local.status,
         near={"local_ratio": found.local_ratio},
         numbers=numbers,
         proof="proved the best of all inner layers" if best else turn,
-        **shared,
+        smallest_margin=float(path.smallest_margin[-1]),
+        diverged=divergence(path),
+        reason=held_back(path, "the weights are not stationary yet"),
+        remark=f"third singular value of W {found.third:.1e} of the first",
     )
+    if not (setup.nearly and limit.status is Status.SOLVED):
+        return beside
+    near = {"margin_ratio": found.margin_ratio}
+    return replace(
+        beside, theory="limit", status=limit.status, near=near, proof="", numbers="",
+        beside={"agreement": found.agreement},
+    )  # fmt: skip
 
 
 def _sides(found: FixedOuterComparison, linear: LinearLimit) -> Iterator[Side]:

@@ -34,6 +34,8 @@ from .optimum import Optimum, quadratic_bound
 from .state import MeasuredNetwork, recognised_network
 
 LOCAL = "local limit"
+# Lines of both kinds of two-layer ReLU networks.
+TURN, SLOPE = "  smallest turn out of the cones, degrees", "slope of closed units"
 # A lower bound that is attained to this is the optimum.
 ATTAINED = 1e-6
 # Seconds after which no further convex program of a ReLU network begins, by default.
@@ -125,14 +127,14 @@ def _of_relu(structure: Structure, max_seconds: float) -> Finding:
     proof, reached = limit.certificate, limit.status in OPTIMA
     least = number(proof.lower_bound, ".8g") if proof.lower_bound > 0 else "not known"
     covered = "yes" if reached and limit.covers(network) else "no, or not known"
-    slope = [("slope of closed units", number(layers.slope, ".4g"), "measured")]
+    slope = [(SLOPE, number(layers.slope, ".4g"), "measured")]
     rows = (
         ("status", limit.status.name, "certified"),
         ("value of the network's function", number(limit.start_value, ".8g"), "measured"),
         (TABLE["local_value"].title, number(limit.value, ".8g"), "certified"),
         ("  no network in its cones is below", number(limit.bound, ".8g"), "certified"),
         ("  no network of any width is below", least, "certified"),
-        ("  smallest turn out of the cones, degrees", number(proof.smallest_turn, ".3g"),
+        (TURN, number(proof.smallest_turn, ".3g"),
          "certified"),
         *(slope if layers.slope else []),
         ("live units, and to spare", f"{len(limit.units)}, {limit.n_spare}", "measured"),
@@ -195,10 +197,10 @@ def _of_fixed_outer(found: MeasuredNetwork) -> Finding:
         ("status", limit.status.name, "certified"),
         (TABLE["local_value"].title, number(limit.value, ".8g"), "certified"),
         ("  no inner layer is below", least, "certified"),
-        ("  smallest turn out of the cones, degrees", number(proof.smallest_turn, ".3g"),
+        (TURN, number(proof.smallest_turn, ".3g"),
          "certified"),
         ("  its rank", f"{limit.rank}", "certified"),
-        ("slope of closed units", number(form.slope, ".4g"), "measured"),
+        (SLOPE, number(form.slope, ".4g"), "measured"),
         ("inputs", nearly.message, "certified"),
     )  # fmt: skip
     numbers = f"value {value:.5g}"
