@@ -103,7 +103,9 @@ class FixedOuterReLU(torch.nn.Module):
     @door()
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
         """Return what pre-activations (n, H) are multiplied by: booleans, or 1 and the slope."""
-        return gates_of(torch.as_tensor(X).to(self.W) @ self.W.detach().T, self.slope)
+        inputs = torch.as_tensor(X).to(self.W)
+        check_inputs(inputs, self.W, self.W.shape[1])
+        return gates_of(inputs @ self.W.detach().T, self.slope)
 
     def unit_norms(self) -> Tensor:
         """Return ``||W||`` (1,), the norm that is least."""
