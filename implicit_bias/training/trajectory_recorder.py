@@ -163,7 +163,8 @@ class TrajectoryRecorder:
         last = self.rows[-1]
         since = last["step"]
         for row in reversed(self.rows):
-            fallen = abs(row["log_loss"] - last["log_loss"])
+            same = row["log_loss"] == last["log_loss"]  # as losses of 0 have no logarithm
+            fallen = 0.0 if same else abs(row["log_loss"] - last["log_loss"])
             moved = abs(row["weight_norm"] - last["weight_norm"])
             if fallen > STILL or moved > STILL * last["weight_norm"]:
                 break

@@ -80,24 +80,36 @@ def split_rows(rows: Rows, equalities: Rows | None = None) -> Split:
     m, size = A.shape
     E = np.zeros((0, size)) if equalities is None else equalities.flat / unit
     cost, left = np.append(np.zeros(size), -np.ones(m)), np.hstack([-A, np.eye(m)])
-    bounds = [*[(None, None)] * size, *[(0.0, 1.0)] * m]
+    bounds: list[Bounds] = [*[(None, None)] * size, *[(0.0, 1.0)] * m]
     zero = np.hstack([E, np.zeros((len(E), m))])
-    found = linear_program(cost, left, equal=zero, bounds=bounds, method="highs")
-    separable = found.x[size:] > 0.5
-    B, lam, nu = found.x[:size].reshape(rows.shape) / unit, np.zeros(m), np.zeros(len(E))
+    x = _solved(cost, left, zero, bounds)
+    x = np.zeros(size + m) if x is None else x  # nothing is proved then
+    separable = x[size:] > 0.5
+    B, lam, nu = x[:size].reshape(rows.shape) / unit, np.zeros(m), np.zeros(len(E))
     if separable.all():
         return Split(separable, B, lam, 0.0, nu)
     # Those of equalities as differences, one of two being 0 at a vertex.
     stacked, n = np.concatenate([A[~separable], E, -E]), m - int(separable.sum())
     least: list[Bounds] = [(float(i < n), None) for i in range(len(stacked))]
-    proof = linear_program(np.ones(len(stacked)), equal=stacked.T, bounds=least)
-    if proof.x is None:
+    proof = _solved(np.ones(len(stacked)), None, stacked.T, least)
+    if proof is None:
         return Split(separable, B, lam, 1.0, nu)
-    used = proof.x > 0
-    proof.x[used], bound = _cancelled(Rows(stacked[used]), proof.x[used])
-    lam[~separable] = proof.x[:n]
-    up, down = np.split(proof.x[n:], 2)
-    return Split(separable, B, lam, bound if proof.x[:n].min() > 0 else 1.0, up - down)
+    used = proof > 0
+    proof[used], bound = _cancelled(Rows(stacked[used]), proof[used])
+    lam[~separable] = proof[:n]
+    up, down = np.split(proof[n:], 2)
+    return Split(separable, B, lam, bound if proof[:n].min() > 0 else 1.0, up - down)
+
+
+def _solved(
+    cost: Floats, left: Floats | None, equal: Floats, bounds: list[Bounds]
+) -> Floats | None:
+    """Return the solution, by the interior point where the simplex gives up; None without one."""
+    for method in ("highs-ds", "highs-ipm"):
+        found = linear_program(cost, left, equal=equal, bounds=bounds, method=method)
+        if found.x is not None:
+            return np.array(found.x)
+    return None
 
 
 def _cancelled(rows: Rows, lam: Floats) -> tuple[Floats, float]:

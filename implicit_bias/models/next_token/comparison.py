@@ -54,10 +54,14 @@ class Beside:
 
     def __call__(self, network: Any) -> Mapping[str, float]:
         """Measure "margin_ratio" and "limit_error" of a `TokenDecoder`."""
-        found = self.compare(network.weight.detach().double().cpu().numpy())
+        found = self.compare(network)
         return {"margin_ratio": found.margin_ratio, "limit_error": found.limit_error}
 
-    def compare(self, W: Floats) -> DecoderComparison:
+    def compare(self, network: Any) -> DecoderComparison:
+        """Compare a decoder with the limit."""
+        return self.of(network.weight.detach().double().cpu().numpy())
+
+    def of(self, W: Floats) -> DecoderComparison:
         """Compare weights (V, D) with the limit."""
         inside = (self._basis.T @ (self._basis @ W.ravel())).reshape(W.shape)
         V, limit = W - inside, self._limit
@@ -108,7 +112,7 @@ def compare_decoder(
     if limit.norm != "l2":
         raise ValueError(f"`limit` must be of the l2 norm, got {limit.norm!r}: solve it so")
     require_shape("weight", weight, limit.zeta.shape, "that of the limit's")
-    return Beside(limit, counts).compare(weight)
+    return Beside(limit, counts).of(weight)
 
 
 def cosines(rows: Floats) -> Floats:

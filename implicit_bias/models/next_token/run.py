@@ -18,7 +18,7 @@ from ...runs.reports.finding import Finding
 from ...runs.setup import Setup, training_settings
 from ...runs.stages import Found, Run, Stage, later
 from ...training.settings import TrainingSettings
-from .limit import NextTokenLimit, solve_next_token
+from .limit import solve_next_token
 from .model import COMPATIBLE, SEPARABLE, SOME
 from .program import InSupportLoss, NextTokenSVM
 from .tokens import TokenCounts, token_counts
@@ -131,15 +131,7 @@ def _state(setup: NextTokenSetup) -> Iterator[StatedProgram]:
     yield stated(InSupportLoss.name, loss, "the finite part is its minimiser of least norm")
 
 
-def _is_split(setup: NextTokenSetup, found: Found) -> bool:
-    """Return True where the parts of a decoder are those that follow from its contexts alone."""
-    limit: NextTokenLimit = found["limit"]
-    return limit.n_stuck == 0
-
-
-TRAINED = f"{__package__}.training"
 STAGES: tuple[Stage[NextTokenSetup], ...] = (
     Stage(finds=_predict, states=_state),
-    Stage(finds=later(f"{TRAINED}:train_parts"), trains=True, when=_is_split),
-    Stage(finds=later(f"{TRAINED}:descend"), trains=True),
+    Stage(finds=later(f"{__package__}.training:train"), trains=True),
 )

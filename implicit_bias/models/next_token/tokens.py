@@ -12,13 +12,14 @@ from scipy.special import entr, kl_div, softmax
 from ..._support.doors import door, parameters
 from ..._support.kinds import count, floats
 from ..._support.shown import Shown
-from ..._support.solve import RelativeMargins, Rows, dense_rows, require_scale
+from ..._support.solve import RelativeMargins, Rows, dense_rows, require_memory, require_scale
 from ...data.arrays import Floats
 from ...data.dataset import digest
 from ...limits.exact.split import SpanLoss
 
 # Error of a sum of probabilities that came in single precision.
 ROUNDING = 1e-5
+COPIES = 4  # of the rows of all margins, as a solve has them
 ARRAYS = {
     "contexts": floats("m D", require_scale),
     "probabilities": floats("m V>=2"),
@@ -129,6 +130,9 @@ class TokenMargins:
     @cached_property
     def rows(self) -> Floats:
         """(m (V - 1), V, D) rows of the margins."""
+        (m, V), size = self.in_support.shape, self.counts.contexts.shape[1]
+        what = f"{m} contexts with {V} tokens in {size} dimensions"
+        require_memory(COPIES * m * V**2 * size, what, "give fewer contexts or tokens")
         return dense_rows(self.image).reshape(-1, *self.image.shape)
 
     @property

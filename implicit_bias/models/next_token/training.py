@@ -1,4 +1,4 @@
-"""Training of a decoder of next tokens: its parts one after the other, or all weights at once."""
+"""Training of a decoder of next tokens: its parts one after the other, and all weights at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...data.arrays import Floats
 from ...networks.token_decoder import TokenDecoder
 from ...runs.drawing.figures import Row
 from ...runs.fit import fit
@@ -27,48 +26,54 @@ from .run import NextTokenSetup
 
 PARTS, DESCENT = "in two parts", "descent"
 # Newton steps of the part in F, whose loss is smooth and strictly convex.
-NEWTON = 30
+NEWTON = 12
+
+Decoders = Mapping[str, tuple[TokenDecoder, Trajectory]]
 
 
-def train_parts(setup: NextTokenSetup, found: Found) -> Iterator[Finding]:
-    """Train the part in F to its least loss, and then the rest along the logarithm of its own."""
-    limit: NextTokenLimit = found["limit"]
-    decoder, observer = _decoder(setup), Beside(limit, setup.counts)
-    path: Trajectory | None = None
+def train(setup: NextTokenSetup, found: Found) -> Iterator[Finding]:
+    """Train the part in F to its least loss and then the rest, and beside it all by descent."""
+    limit, trained = found["limit"], dict[str, tuple[TokenDecoder, Trajectory]]()
+    beside = Beside(limit, setup.counts)
+    if limit.n_stuck == 0:  # else what grows does not follow from the contexts alone
+        trained[PARTS] = _in_parts(setup, limit, beside)
+        yield _found(setup, limit, trained, beside)
+        if not trained[PARTS][1].finished:
+            return
+    options, counts = setup.options, setup.counts
+    if options.descent_steps:
+        setup.progress.stage(f"descending for {options.descent_steps} steps")
+        # 1 over a bound of the curvature: that of softmax is at most 1/2.
+        size = float(np.linalg.norm(np.sqrt(counts.shares)[:, None] * counts.contexts, 2))
+        settings = TrainingSettings(
+            loss="excess",
+            batch_size=options.batch_size,
+            schedule=((options.descent_steps, 2 / size**2),),
+            n_checkpoints=options.checkpoints,
+            random_state=setup.seeds.batches,
+        )
+        decoder = _decoder(setup)
+        path = _fit(setup, decoder, settings, beside, first=not trained)
+        yield _found(setup, limit, trained | {DESCENT: (decoder, path)}, beside)
+
+
+def _in_parts(
+    setup: NextTokenSetup, limit: NextTokenLimit, beside: Beside
+) -> tuple[TokenDecoder, Trajectory]:
+    decoder = _decoder(setup).of("inside")
     if limit.rank:
         setup.progress.stage("training the finite part by Newton's method")
-        newton = TrainingSettings(trainer="newton", loss="excess", schedule=((NEWTON, None),))
-        path = _fit(setup, decoder.of("inside"), newton, observer, "inside.safetensors")
-    if limit.n_separable and (path is None or path.finished):
-        setup.progress.stage(f"training the direction for {setup.settings.n_steps} steps")
-        first = {"first": path is None}
-        path = _fit(
-            setup, decoder.of("outside"), setup.settings, observer, "run.safetensors", **first
+        newton = TrainingSettings(
+            trainer="newton",
+            loss="excess",
+            schedule=((NEWTON, None),),
+            n_checkpoints=setup.options.checkpoints,
         )
-    if path is not None:
-        yield _found(setup, limit, {PARTS: (decoder, path)})
-
-
-def descend(setup: NextTokenSetup, found: Found) -> Iterator[Finding]:
-    """Train all weights by gradient descent on their cross-entropy, beside what there is."""
-    options, counts, limit = setup.options, setup.counts, found["limit"]
-    if not options.descent_steps:
-        return
-    setup.progress.stage(f"descending for {options.descent_steps} steps")
-    # 1 over a bound of the curvature: that of softmax is at most 1/2.
-    size = float(np.linalg.norm(np.sqrt(counts.shares)[:, None] * counts.contexts, 2))
-    plain = TrainingSettings(
-        loss="excess",
-        batch_size=options.batch_size,
-        schedule=((options.descent_steps, 2 / size**2),),
-        n_checkpoints=options.checkpoints,
-        random_state=setup.seeds.batches,
-    )
-    decoder, before = _decoder(setup), dict(found.get("network", {}))
-    observer = Beside(limit, counts)
-    path = _fit(setup, decoder, plain, observer, "descent.safetensors", first=not before)
-    trained = {name: (before[name], found["trajectory"][name]) for name in before}
-    yield _found(setup, limit, trained | {DESCENT: (decoder, path)})
+        path = _fit(setup, decoder, newton, beside)
+    if limit.n_separable and not (limit.rank and not path.finished):
+        setup.progress.stage(f"training the direction for {setup.settings.n_steps} steps")
+        path = _fit(setup, decoder.of("outside"), setup.settings, beside, first=not limit.rank)
+    return decoder, path
 
 
 def _decoder(setup: NextTokenSetup) -> TokenDecoder:
@@ -81,56 +86,45 @@ def _fit(
     setup: NextTokenSetup,
     decoder: TokenDecoder,
     settings: TrainingSettings,
-    observer: Beside,
-    state: str,
+    beside: Beside,
     *,
     first: bool = True,
 ) -> Trajectory:
     """Train the part of a decoder that it is of, on losses of weighted contexts or on margins."""
-    counts = setup.counts
+    counts, part = setup.counts, decoder.part
     weights = len(counts.shares) * counts.shares
-    y = np.ones(len(weights)) if decoder.part == "outside" else weights * counts.entropies
+    y = np.ones(len(weights)) if part == "outside" else weights * counts.entropies
     gates = weights[:, None] * counts.probabilities
-    how: Any = {"settings": settings, "observer": observer, "state": state, "first": first}
-    return fit(setup, decoder, counts.contexts, y, gates, **how)
+    how: Any = {"observer": beside, "state": f"{part}-run.safetensors", "first": first}
+    return fit(setup, decoder, counts.contexts, y, gates, settings=settings, **how)
 
 
 def _found(
-    setup: NextTokenSetup,
-    limit: NextTokenLimit,
-    trained: Mapping[str, tuple[TokenDecoder, Trajectory]],
+    setup: NextTokenSetup, limit: NextTokenLimit, trained: Decoders, beside: Beside
 ) -> Finding:
     """Return the finding of decoders, with their comparison and pictures."""
-    beside = Beside(limit, setup.counts)
-    compared = {name: beside.compare(_weights(decoder)) for name, (decoder, _) in trained.items()}
+    compared = {name: beside.compare(decoder) for name, (decoder, _) in trained.items()}
     paths = {name: path for name, (_, path) in trained.items()}
-    words = {"limit": cosines(limit.zeta)} | {
-        name: one.word_cosines for name, one in compared.items()
-    }
+    networks = {name: Trained(*both, margins=False) for name, both in trained.items()}
     panels: list[Any] = [
         partial(plot_course, name, paths) for name in ("margin_ratio", "limit_error")
     ]
     if limit.n_separable:
+        words = {name: one.word_cosines for name, one in compared.items()}
+        words = {"limit": cosines(limit.zeta)} | words
         panels.append(Row(len(words), partial(plot_words, words, setup.words), height=4.4))
-    networks = {
-        name: Trained(decoder, path, margins=False) for name, (decoder, path) in trained.items()
-    }
     return Finding(
         "network",
         {
-            "network": Several(networks, row=first_of),
-            "comparison": Several(compared, row=first_of),
+            "network": Several(networks, row=_first),
+            "comparison": Several(compared, row=_first),
         },
         evidence=tuple(_evidence(limit, name, compared[name], paths[name]) for name in compared),
         panels=tuple(panels),
     )
 
 
-def _weights(decoder: TokenDecoder) -> Floats:
-    return np.asarray(decoder.weight.detach().double().cpu())
-
-
-def first_of(cells: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _first(cells: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the row of the first of several things."""
     return cells[0]
 
@@ -138,13 +132,14 @@ def first_of(cells: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 def _evidence(
     limit: NextTokenLimit, name: str, found: DecoderComparison, path: Trajectory
 ) -> Evidence:
-    near = {"limit_error": found.limit_error}
+    near, reason = {"limit_error": found.limit_error}, "give more `--descent-steps`"
     if limit.n_separable:
         near = {"margin_ratio": found.margin_ratio} | near
+        reason = "its margins grow like the logarithm of the steps"
     return Evidence(
         status=limit.status,
         near=near,
-        reason="margins grow like the logarithm of the steps" if name == DESCENT else path.stopped,
+        reason=reason if name == DESCENT else path.stopped,
         remark="" if path.finished else "interrupted",
         network=name,
     )

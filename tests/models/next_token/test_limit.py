@@ -209,6 +209,11 @@ BAD: dict[str, tuple[tuple[Any, ...], str]] = {
 }
 
 
+def test_more_tokens_than_memory_holds_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"300 contexts with 9000 tokens .* give fewer"):
+        solve_next_token(np.ones((300, 99)), np.full((300, 9000), 1 / 9000))
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_named(name) -> None:
     given, message = BAD[name]

@@ -13,10 +13,11 @@ import implicit_bias as ib
 from implicit_bias.datasets import TokenCounts
 from implicit_bias.limits import solve_next_token
 from implicit_bias.networks import TokenDecoder
+from tests.commands import cut, results, without_times
 from tests.models.next_token.test_limit import WEIGHTS, H, P, swapped
 
 SHARES = WEIGHTS / WEIGHTS.sum()
-SHORT: dict[str, Any] = {"steps": 200, "descent_steps": 300, "checkpoints": 8}
+SHORT: dict[str, Any] = {"steps": 200, "descent_steps": 200, "checkpoints": 6}
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +35,10 @@ def trained(part: Any, decoder: TokenDecoder, p: np.ndarray = P, **settings: Any
 
 def test_both_parts_of_a_decoder_come_to_their_limits_by_the_trainers_of_the_library() -> None:
     limit, decoder = solve_next_token(H, P, WEIGHTS).require(), TokenDecoder(H, P > 0)
-    trained("inside", decoder, trainer="newton")
+    trained("inside", decoder, trainer="newton", schedule=((9, None),))
     finite = decoder.weight.detach().numpy()
     assert finite == pytest.approx(limit.finite, abs=1e-12)
-    path = trained("outside", decoder, trainer="momentum", schedule=((300, None),))
+    path = trained("outside", decoder, trainer="momentum", schedule=((200, None),))
     assert path.log_loss[-1] < -100  # long after softmax has rounded to 1
     V = decoder.weight.detach().numpy() - finite
     scores = H @ V.T
@@ -51,7 +52,7 @@ def test_both_parts_of_a_decoder_come_to_their_limits_by_the_trainers_of_the_lib
 def test_descent_on_a_decoder_is_descent_on_its_weights_and_slow() -> None:
     limit, decoder = solve_next_token(H, P, WEIGHTS), TokenDecoder(H, P > 0)
     W, rate, off = np.zeros((6, 10)), 0.1, []
-    for steps in (1000, 1000, 2000):
+    for steps in (900, 900, 1800):
         schedule = ((steps, rate),)
         trained("whole", decoder, batch_size=0, schedule=schedule)
         for _ in range(steps):
@@ -115,6 +116,16 @@ def test_a_saved_report_is_drawn_as_it_was(report, tmp_path) -> None:
     assert "cosines of tokens: limit" in titles and "cosines of tokens: descent" in titles
     assert str(again) == str(report)
     assert "in two parts" in str(report) and "descent" in str(report)
+
+
+def test_a_run_goes_on_where_it_was_interrupted(monkeypatch, tmp_path) -> None:
+    words = ("--model", "next-token", "--n-train", 40, "--steps", 30, "--descent-steps", 20)
+    whole = results(*words)
+    for stage in ("training the direction", "descending"):
+        folder = ("--save", tmp_path / stage)
+        cut(monkeypatch, (*words, *folder), stage, at=0.5)
+        resumed = results(*words, *folder, "--resume")
+        assert without_times(resumed["comparison"]) == without_times(whole["comparison"])
 
 
 def test_soft_labels_and_files_of_ones_own_are_taken(tmp_path) -> None:
