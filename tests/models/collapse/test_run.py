@@ -32,15 +32,15 @@ def test_descent_comes_to_the_geometry_of_the_limit(report) -> None:
     assert report.trajectory.observed["feature_cosines"].shape == (len(errors), 4, 4)
 
 
-def test_a_plain_loop_stops_far_from_it(report) -> None:
-    """In single precision the loss is 0 to rounding long before directions have converged."""
+def test_as_many_steps_of_a_plain_loop_are_far_from_it(report) -> None:
+    """Slopes of the loss fall with the loss itself: directions go like 1 / log(steps)."""
     labels = np.repeat(np.arange(4), SIZES)
     network = ib.networks.UnconstrainedFeatures(
         len(labels), hidden_widths=(4,), n_outputs=4, dtype=torch.float32
     )
     descent = torch.optim.SGD(network.parameters(), lr=1.0)
     X, y = torch.eye(len(labels)), torch.tensor(labels)
-    for _ in range(300):
+    for _ in range(1500):
         descent.zero_grad()
         torch.nn.functional.cross_entropy(network(X), y).backward()
         descent.step()
