@@ -12,6 +12,7 @@ import torch
 from ..._support.extras import MissingExtra
 from ..._support.solve import Status
 from ...data.made.near_orthogonal import near_orthogonality
+from ...limits.convolution.stationary import ConvolutionPoint, solve_convolution
 from ...limits.exact.path_limit import PathLimit
 from ...limits.local.limit import LocalLimit
 from ...limits.local.search import local_limit
@@ -20,6 +21,7 @@ from ...limits.relu.limit import ReLULocalLimit
 from ...limits.relu.search import relu_local_limit
 from ...measures.bounded_value import BoundedValue
 from ...networks.recognition.structure import Form, Structure
+from ...networks.recognition.subject import SAME
 from ...networks.relu import ReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.formatting import number
@@ -31,7 +33,7 @@ from ..reports.finding import Finding
 from ..reports.verdict import OPTIMA, WITHIN, Evidence
 from ..reports.views import Views
 from .optimum import Optimum, quadratic_bound
-from .state import MeasuredNetwork, recognised_network
+from .state import MeasuredNetwork, held_back_by, recognised_network
 
 LOCAL = "local limit"
 # Lines of both kinds of two-layer ReLU networks.
@@ -76,6 +78,8 @@ def find_local(
         )
     if structure.form is Form.FIXED_OUTER:
         return _of_fixed_outer(found)
+    if structure.form is Form.DEEP_CONVOLUTION:
+        return _of_convolutions(found)
     return _of_polynomial(found) if polynomial else _of_relu(structure, max_seconds)
 
 
@@ -85,7 +89,7 @@ def _not_looked_for(why: str) -> Finding:
 
 
 def _finding(
-    limit: LocalLimit | ReLULocalLimit | FixedOuterLimit,
+    limit: LocalLimit | ReLULocalLimit | FixedOuterLimit | ConvolutionPoint,
     rows: Iterable[tuple[str, ...]],
     cells: Mapping[str, Any],
     proof: Mapping[str, Any],
@@ -176,6 +180,52 @@ def _relu_evidence(limit: ReLULocalLimit, *, reached: bool) -> Iterator[Evidence
         above = reached and limit.status is not Status.GLOBAL_OPTIMUM
         who = "two-layer ReLU network, of any width,"
         yield least_evidence(who, bound, limit.value if above else math.inf)
+
+
+# Several full-width linear convolutions
+
+
+def _of_convolutions(found: MeasuredNetwork) -> Finding:
+    structure, features, value = found.structure, found.optimum.features, found.state.value
+    subject, depth = structure.subject, len(structure.subject.weights)
+    assert features is not None
+    X = subject.data.X
+    each = subject.on(torch.eye(X[0].numel(), dtype=X.dtype).view(-1, *X.shape[1:]), None)
+    # Scores are linear in the inputs, and in the predictor end to end by their features.
+    beta = np.linalg.lstsq(features(each), each.scores({}).numpy(), rcond=None)[0]
+    phi, own = features(subject), subject.scores({}).numpy()
+    if np.abs(phi @ beta - own).max() > SAME * np.abs(own).max():
+        return _of_polynomial(found)  # of inputs that are not taken as they are
+    y = subject.data.y.numpy()
+    point = solve_convolution(phi, y, depth, structure.circles, start=beta)
+    assert isinstance(point, ConvolutionPoint)
+    proof, reached = point.certificate, point.status in OPTIMA
+    ratio = point.value / value if reached else math.nan
+    rows = (
+        ("status", point.status.name, "certified"),
+        (TABLE["local_value"].title, number(point.value, ".8g"), "certified"),
+        (TABLE["local_residual"].title, number(point.residual), "certified"),
+        ("  no predictor is below", number(proof.lower_bound, ".8g"), "certified"),
+        ("  frequencies that are not 0", f"{point.n_live} of {point.spectrum.size}", "certified"),
+    )
+    numbers = f"value {value:.5g}"
+    if reached:
+        numbers += f", local optimum {point.value:.5g}, ratio {ratio:.4f}"
+    best = point.status is Status.GLOBAL_OPTIMUM
+    evidence = Evidence(
+        theory="local limit",
+        status=point.status,
+        near={"local_ratio": ratio} if reached else {},
+        numbers=numbers,
+        proof="proved the best of all predictors" if best else "proved strict",
+        reason=held_back_by(found.state),
+    )
+    who = f"linear convolution of {depth} layers"
+    bound = least_evidence(who, proof.lower_bound, point.value if reached else math.inf)
+    cells = {"local_value": point.value, "local_ratio": ratio, "local_status": point.status.name}
+    values = {"local_residual": point.residual}
+    record = point.to_dict()
+    return _finding(point, rows, cells, record, values, evidence=(evidence, bound))
 
 
 # Two-layer ReLU networks of a fixed outer layer

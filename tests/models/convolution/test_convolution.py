@@ -193,7 +193,9 @@ def test_a_module_of_torch_s_layers_is_diagnosed_on_its_circles_by_name_and_scal
     exact = solve_convolution(X, Y, group=(2, 3)).objective
     assert report.limit.objective == pytest.approx(exact / math.sqrt(D), rel=1e-7)
     deep = Layers((2, 3), 2)
+    ib.train(deep, X, Y, settings=FAR)
     report = ib.diagnose(deep, X, Y)
+    assert report.verdict.word == "AT A LOCAL LIMIT" and len(report.verdicts) == 2
     bound = solve_convolution(X, Y, 3, (2, 3)).certificate.lower_bound
     assert "several full-width linear convolutions" in str(report)
     assert report.limit.objective == pytest.approx(bound / D, rel=1e-6)
