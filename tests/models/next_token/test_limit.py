@@ -179,6 +179,10 @@ def test_points_from_elsewhere_are_certified() -> None:
         moved = replace(limit, **{part: 1.01 * getattr(limit, part) + 1e-3})
         assert moved.certify(H, P).status is not ib.Status.SOLVED, part
     assert limit.certify(H, P).finite_error == pytest.approx(limit.finite_error)
+    # What bounds the error of the finite part does, and not by much more.
+    apart = 1e-3 * np.linalg.norm(limit.finite)
+    longer = replace(limit, finite=1.001 * limit.finite).certify(H, P)
+    assert apart <= longer.finite_error * np.linalg.norm(longer.finite) < 20 * apart
     with pytest.raises(ValueError, match="`zeta` must have shape"):
         limit.certify(H, P[:, :5] / P[:, :5].sum(axis=1, keepdims=True))
 

@@ -118,6 +118,24 @@ def test_a_saved_report_is_drawn_as_it_was(report, tmp_path) -> None:
     assert "in two parts" in str(report) and "descent" in str(report)
 
 
+def test_a_decoder_trained_elsewhere_is_compared_with_its_limit() -> None:
+    counts = TokenCounts(H, P, WEIGHTS)
+    limit = solve_next_token(H, P, WEIGHTS)
+    size = float(np.linalg.norm(limit.finite))
+    found = ib.measures.compare_decoder(limit, 3 * limit.finite + 0.1 * limit.zeta, counts)
+    assert found.margin_ratio == pytest.approx(1) == found.zeta_cosine
+    assert found.limit_error == pytest.approx(2 * size / max(size, 1))
+    assert found.excess > 0.1 and found.word_cosines.shape == (6, 6)
+    nothing = ib.measures.compare_decoder(limit, np.zeros((6, 10)), counts)
+    assert np.isnan(nothing.margin_ratio) and nothing.limit_error == pytest.approx(
+        size / max(size, 1)
+    )
+    with pytest.raises(ValueError, match="`weight` must have shape"):
+        ib.measures.compare_decoder(limit, np.zeros((5, 10)), counts)
+    with pytest.raises(ValueError, match="`limit` must be of the l2 norm"):
+        ib.measures.compare_decoder(solve_next_token(H, P, norm="linf"), np.zeros((6, 10)), counts)
+
+
 def test_a_run_goes_on_where_it_was_interrupted(monkeypatch, tmp_path) -> None:
     words = ("--model", "next-token", "--n-train", 40, "--steps", 30, "--descent-steps", 20)
     whole = results(*words)
@@ -161,6 +179,10 @@ def test_contexts_that_lack_a_part_are_trained_as_far_as_they_have_one() -> None
     report = ib.run("next-token", X=inputs, y=p, **SHORT)
     assert next(iter(report.comparison.values())).limit_error < 1e-9
     assert {one.name for one in report.assumptions if one.holds is False} == {"compatible odds"}
+    # Contexts count as often as they occur, which their finite part depends on then.
+    X, y = np.array([[1.0], [1.0], [1.0], [2.0], [2.0]]), np.array([0, 0, 1, 0, 1])
+    report = ib.run("next-token", X=X, y=y, **SHORT | {"descent_steps": 0})
+    assert report.comparison["in two parts"].limit_error < 1e-9 and not report.limit.compatible
     # Where tokens cannot part, what grows does not follow from the contexts alone.
     stuck = ib.run("next-token", X=np.vstack([H, -H[:1]]), y=np.vstack([P, P[:1]]), **SHORT)
     assert list(stuck.comparison) == ["descent"] and stuck.limit.n_stuck > 0
