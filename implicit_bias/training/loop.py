@@ -46,11 +46,12 @@ def train(
         device.
     X : (n, D), or (n, ...) as the network takes it
         Inputs, NumPy or torch.
-    y : (n,), or (n, K) for the loss "softmax"
+    y : (n,), or (n, K) for the losses "softmax" and "attention"
         Labels in {-1, +1}; any finite targets for the squared loss; soft labels for the
-        divergences, of a network of K scores a sample (n, K).
+        divergences, of a network of K scores a sample (n, K); scores of K tokens for attention.
     gates : (n, ...) or None
-        Gates of the network on each sample, or contexts of its units; never changed.
+        Gates of the network on each sample, contexts of its units, or queries of `Attention`; never
+        changed.
     settings : TrainingSettings, optional
         Gradient method, loss, schedule; by default those of the published GLN experiment.
     X_val, gates_val : (m, D) and (m, ...), optional
