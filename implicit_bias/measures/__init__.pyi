@@ -1,6 +1,5 @@
 """Names of `implicit_bias.measures`, with the modules that they are loaded from."""
 
-from ..models.next_token.comparison import DecoderComparison as DecoderComparison
 from ..models.next_token.comparison import compare_decoder as compare_decoder
 from .bounded_value import BoundedComparison as BoundedComparison
 from .bounded_value import BoundedValue as BoundedValue
