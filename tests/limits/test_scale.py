@@ -27,6 +27,7 @@ MIRRORED = np.abs(X) * Y[:, None]
 LABELS = np.argmax(X[:, :3], axis=1)
 WIDE, TEACHER = RNG.normal(size=(8, 12)), RNG.normal(size=(8, 3))
 UNIT = np.eye(N)
+NEXT = (np.eye(4)[[0, 1, 2, 3, 0, 1]] + np.eye(4)[[1, 2, 3, 0, 0, 1]]) / 2
 
 # Every public function that solves a program, at inputs times s; what it returns has coefficients
 # that scale as 1 / s, or as said. Kernels are products of two inputs.
@@ -40,10 +41,15 @@ SOLVES: dict[str, Callable[[float], object]] = {
     "solve_path_lasso": lambda s: ib.solve_path_lasso(s * X, Y, [GATES, GATES]),
     "solve_l1_svm": lambda s: ib.limits.solve_l1_svm(s * X, Y),
     "solve_multiclass_svm": lambda s: ib.limits.solve_multiclass_svm(s * X, LABELS, norm="linf"),
+    "solve_next_token": lambda s: ib.limits.solve_next_token(s * X[:6], NEXT),
     "solve_token_svm": lambda s: ib.limits.solve_token_svm(
         s * X[:16].reshape(4, 4, D), X[:4], X[:16, :1].reshape(4, 4)
     ),
     "solve_orthosep": lambda s: ib.solve_orthosep(s * MIRRORED, Y),
+    "solve_convolution": lambda s: ib.limits.solve_convolution(s * X, Y),
+    "solve_fixed_outer": lambda s: ib.limits.solve_fixed_outer(
+        s * MIRRORED[:8], Y[:8], [1.0, -1.0], slope=0.3
+    ),
     "solve_relu_minnorm": lambda s: ib.limits.solve_relu_minnorm(s * X[:8, :2], Y[:8]),
     "solve_cone_pair": lambda s: ib.limits.solve_cone_pair(s * MIRRORED, Y),
     "solve_gated_ols": lambda s: ib.solve_gated_ols(s * X, Y, GATES),
@@ -65,6 +71,7 @@ SOLVES: dict[str, Callable[[float], object]] = {
 OTHERS: dict[str, Callable[[float], object]] = {
     "heads of labels": lambda s: ib.heads.solve_exit_heads([s * X], LABELS, share=1)[0],
     "kernel regression": lambda s: ib.kernels.kernel_regression(s**2 * (X @ X.T + UNIT), Y),
+    "several convolutions": lambda s: ib.limits.solve_convolution(s * X, Y, 3),
     "distillation": lambda s: ib.distillation.distillation_limit(s * WIDE, np.ones(12)),
     "highs": lambda s: ib.limits.solve_l1_svm(s * X, Y, solver="highs"),
     "Clarabel": lambda s: ib.solve_frelu_svm(s * X, Y, GATES, solver="cvxpy:CLARABEL"),
@@ -72,7 +79,7 @@ OTHERS: dict[str, Callable[[float], object]] = {
 # Powers of the scale that the coefficients have.
 POWERS = {"solve_kernel_svm": 2, "kernel regression": 2, "distillation": 0}
 ALL = SOLVES | OTHERS
-PROVED = ("SOLVED", "GLOBAL_OPTIMUM")
+PROVED = ("SOLVED", "GLOBAL_OPTIMUM", "LOCAL_OPTIMUM")
 
 
 def public_solves() -> set[str]:
@@ -122,7 +129,7 @@ def test_programs_are_solved_from_one_end_to_the_other(name: str, s: float) -> N
 def test_beyond_it_the_message_says_rescale(name: str, s: float) -> None:
     power = POWERS.get(name, 1)
     s = s ** min(1, 153 / abs(np.log10(s))) if power == 2 else s  # neither infinite nor zero
-    with pytest.raises(ValueError, match=r"`(X|K|features.*)` has .* rescale it"):
+    with pytest.raises(ValueError, match=r"`(X|K|features.*|contexts)` has .* rescale it"):
         ALL[name](s)
 
 

@@ -204,14 +204,17 @@ class _Problem:
     columns: Floats
     owner: Indices
     features: Floats
+    unit: float
 
     @classmethod
     def of(cls, X: Any, y: Any, depth: int, group: Any) -> _Problem:
         X, y = (np.asarray(to_numpy(one), dtype=np.float64) for one in (X, y))
-        bound = FrequencyMargin(depth, group).program(X, y)
+        FrequencyMargin(depth, group).program(X, y)  # which refuses what is out of range
+        unit = 2.0 ** math.frexp(float(np.abs(X).max()))[1]
+        bound = FrequencyMargin(depth, group).program(X / unit, y)
         places = Group.of(group, X.shape[1])
         columns, of = fourier_columns(places)
-        return cls(bound, depth, places, columns, of, X @ columns)
+        return cls(bound, depth, places, columns, of, X / unit @ columns, unit)
 
     @property
     def y(self) -> Floats:
@@ -232,9 +235,9 @@ class _Problem:
         return np.asarray(self.places.frequencies[1] ** (1 - self.p))
 
     def parts(self, beta: Floats) -> Floats:
-        """Return the parts (D,) of a predictor."""
+        """Return the parts (D,) of a predictor, of inputs over `unit`."""
         require_shape("zeta", beta, (len(self.columns),), "a predictor of the inputs")
-        return np.asarray(beta @ self.columns / np.sum(self.columns**2, axis=0))
+        return np.asarray(beta * self.unit @ self.columns / np.sum(self.columns**2, axis=0))
 
     def sizes(self, z: Floats) -> Floats:
         """Return ``|z_f|`` (H,)."""
@@ -305,8 +308,8 @@ class _Problem:
         margins = self.rows @ z
         margin = float(margins.min())
         proof = certify(self.bound, dual=bound)
-        zeta = self.columns @ z
-        nothing = ConvolutionCertificate(math.inf, proof.dual_objective, math.inf, 0.0, 0.0)
+        zeta, lower = self.columns @ z / self.unit, proof.dual_objective / self.unit
+        nothing = ConvolutionCertificate(math.inf, lower, math.inf, 0.0, 0.0)
         whole = ConvolutionPoint(
             zeta, lam, bound, margins, self.depth, self.places.stored, Status.FAILED, nothing, **how
         )
@@ -336,7 +339,7 @@ class _Problem:
         return replace(
             whole, zeta=zeta / margin, dual=lam, margins=margins, status=status,
             certificate=ConvolutionCertificate(
-                value, proof.dual_objective, residual, least, curvature
+                value / self.unit, lower, residual, least, curvature
             ),
         )  # fmt: skip
 

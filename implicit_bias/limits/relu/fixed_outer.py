@@ -183,13 +183,13 @@ class FixedOuterLimit(Result):
         >>> limit.certify(X, y).status.name, limit.certify(X + 0.1, y).status.name
         ('SOLVED', 'FAILED')
         """
-        problem = FixedOuter(ReLUProblem.checked(X, y, self.slope), self.outer)
+        problem, unit = scaled_problem(X, y, self.outer, self.slope)
         require_shape("y", problem.y, self.dual.shape, "the samples of the limit")
         require_shape("X", problem.X, (len(self.dual), self.zeta.shape[1]), "as the limit's")
         lower = problem.least(self.dual) if self.certificate.lower_bound > 0 else 0.0
         how = {name: getattr(self, name) for name in ("programs", "tol", "seconds")}
-        proof = Point(self.zeta, self.dual, self.slopes)
-        return replace(self, **vars(problem.conclude(proof, lower, **how)))
+        proof = Point(self.zeta * unit, self.dual, self.slopes)
+        return replace(self, **vars(problem.conclude(proof, lower, unit, **how)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,8 +269,8 @@ class FixedOuter(LiteralProgram):
         total = float(lam.sum()) * (1 - (len(lam) + 2) * _UNIT)
         return total / math.sqrt(largest) * (1 - 8 * _UNIT) if largest > 0 else math.inf
 
-    def conclude(self, point: Point, lower: float, **how: Any) -> FixedOuterLimit:
-        """Return the limit with all that is said of it recomputed."""
+    def conclude(self, point: Point, lower: float, unit: float, **how: Any) -> FixedOuterLimit:
+        """Return the limit with all that is said of it recomputed, of inputs times `unit`."""
         zeta, lam = point.zeta, np.clip(point.lam, 0.0, None)
         smallest = float(self.margins(zeta).min())
         value = float(np.linalg.norm(zeta)) / smallest if smallest > 0 else math.inf
@@ -301,10 +301,12 @@ class FixedOuter(LiteralProgram):
         elif overall <= how["tol"]:
             status, reason = Status.SOLVED, ""
         turn = float(degrees(np.array([nearest]))[0])
-        certificate = FixedOuterCertificate(value, below, gap, turn, lower, overall)
+        certificate = FixedOuterCertificate(
+            value / unit, below / unit, gap, turn, lower / unit, overall
+        )
         scaled = zeta / smallest if smallest > 0 else zeta
         return FixedOuterLimit(
-            scaled, self.outer, lam, point.slopes, self.margins(scaled), status, certificate,
+            scaled / unit, self.outer, lam, point.slopes, self.margins(scaled), status, certificate,
             reason, slope=self.relu.slope, **how,
         )  # fmt: skip
 
@@ -322,6 +324,15 @@ class FixedOuter(LiteralProgram):
                              cp.pos(z))  # fmt: skip
         margins = labelled(cp.sum(terms, axis=1) >= 1, "margins")
         return cp.Problem(cp.Minimize(cp.norm(W, "fro")), [margins])
+
+
+def scaled_problem(
+    X: ArrayLike, y: ArrayLike, outer: Floats, slope: float
+) -> tuple[FixedOuter, float]:
+    """Return the problem of inputs over a power of two, the largest near one, and that power."""
+    relu = ReLUProblem.checked(X, y, slope)
+    unit = 2.0 ** math.frexp(float(np.abs(relu.inputs).max()))[1]
+    return FixedOuter(replace(relu, inputs=relu.inputs / unit), outer), unit
 
 
 def _largest(problem: ReLUProblem, lam: Floats, sign: float, max_patterns: int) -> float:
@@ -411,7 +422,7 @@ def solve_fixed_outer(
     begin, a = time.perf_counter(), np.asarray(outer, dtype=np.float64)
     if not np.all(a != 0):
         raise ValueError("`outer` must have no weight of 0: such a neuron is not there")
-    problem = FixedOuter(ReLUProblem.checked(X, y, slope), a)
+    problem, unit = scaled_problem(X, y, a, slope)
     slopes = np.where(problem.helping, 1.0, slope)
     if start is not None:
         W = np.asarray(to_numpy(start), dtype=np.float64)
@@ -445,4 +456,4 @@ def solve_fixed_outer(
     if max_patterns and best.lam.any():
         with suppress(TooManyPatterns):
             lower = problem.least(best.lam / best.lam.max(), max_patterns)
-    return problem.conclude(best, lower, seconds=time.perf_counter() - begin, **how)
+    return problem.conclude(best, lower, unit, seconds=time.perf_counter() - begin, **how)
