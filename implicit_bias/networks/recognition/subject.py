@@ -31,7 +31,8 @@ SAME = 1e-7
 _STEP = 1e-6
 # Random weights beside those that were given, and samples that are tried.
 _DRAWS, SAMPLES = 3, 64
-# With very many weights so few samples, or as many as have so many products of weights together.
+# With very many weights samples of so few scores, two at least, or as many as have so many products
+# of weights together.
 _LEAST, _AT_A_CALL = 8, 2**21
 
 
@@ -157,7 +158,8 @@ class Subject:
 
     def few_of_many(self) -> Subject:
         """Return the same module on `SAMPLES` samples at most, on fewer with very many weights."""
-        return self.few(min(SAMPLES, max(_LEAST, _AT_A_CALL // self.n_weights)))
+        least = max(2, _LEAST // self.n_outputs)
+        return self.few(min(SAMPLES, max(least, _AT_A_CALL // self.n_weights)))
 
     def scores(self, weights: Weights) -> Tensor:
         """Return the scores (n,), or (n, K), at these weights; those not named stay as given."""
