@@ -57,7 +57,7 @@ SEPARABLE = Premise(
     text="some decoder has equal scores of all tokens that may follow a context, and higher ones "
     "than of all others (definition 2); those of which that fails stay in the finite part, by an "
     "argument of this project",
-    said="{text}: here {stuck} of {n} pairs of context and token",
+    said="{text}: it fails of {stuck} of {n} pairs of context and token",
     holds=lambda stuck, n: stuck == 0,
     known="proved",
 )
