@@ -16,6 +16,7 @@ from .limits.kernels.margin import KernelSVM as KernelSVM
 from .limits.kernels.regression import KernelLeastSquares as KernelLeastSquares
 from .limits.program_text import ProgramText as ProgramText
 from .limits.program_text import describe_program as describe_program
+from .limits.relu.fixed_outer import FixedOuterMargin as FixedOuterMargin
 from .limits.relu.formulation import ReLUMargin as ReLUMargin
 from .models.collapse.formulation import Collapse as Collapse
 from .models.dlgn.formulation import ConstantExperts as ConstantExperts

@@ -23,6 +23,7 @@ CONTEXTS = RNG.integers(0, C, size=(N, H))
 GATES = np.concatenate([np.ones((N, 1)), RNG.integers(0, 2, size=(N, H - 1))], axis=1)
 LAYERS = [GATES, np.concatenate([np.ones((N, 1)), RNG.integers(0, 2, size=(N, 1))], axis=1)]
 ORTHANTS = np.abs(X) * Y[:, None]
+TABLE = np.bitwise_xor.outer(range(D), range(D))
 EXPERTS = np.concatenate([np.eye(2)[(Y > 0).astype(int)], GATES], axis=1)
 
 Case = tuple[Callable[[], Limit], tuple[Any, ...]]
@@ -32,6 +33,8 @@ CASES: dict[str, Case] = {
         lambda: ib.limits.solve_limit(ib.programs.UnitFeatures(2), X, Y), (X, Y),
     ),
     "l1": (lambda: ib.limits.solve_l1_svm(X, Y), (X, Y)),
+    "convolution": (lambda: ib.limits.solve_convolution(X, Y), (X, Y)),
+    "convolution, a table": (lambda: ib.limits.solve_convolution(X, Y, group=TABLE), (X, Y)),
     "frelu": (lambda: ib.solve_frelu_svm(X, Y, GATES), (X, Y, GATES)),
     "path": (lambda: ib.solve_path_lasso(X, Y, LAYERS), (X, Y, LAYERS)),
     "path of contexts": (

@@ -107,6 +107,15 @@ def hinges() -> Case:
     return Case(programs.ReLUMargin(found.signs), data, lambda: found.value, "u", CONES)
 
 
+def fixed_outer() -> Case:
+    """Two units of a fixed outer layer, next to the optimum from the gates of the labels."""
+    a = [1.0, -2.0]
+    found = ib.limits.solve_fixed_outer(X[:4], Y[:4], a, slope=0.3)
+    gates = X[:4] @ found.zeta.T >= 0
+    data = (X[:4], Y[:4], gates)
+    return Case(programs.FixedOuterMargin(a, 0.3), data, lambda: found.value, "W", CONES)
+
+
 START = np.linspace(0.2, 1.1, N)
 LAYERS = [GATES[:, 2:], GATES[:, [0, 3]]]
 CASES: dict[str, Case] = {
@@ -134,6 +143,7 @@ CASES: dict[str, Case] = {
     "relu rc": margins(programs.SVMFReLU(), X, GATES),
     "relu lc": margins(programs.SVMFReLU(), X, GATES[::-1]),
     "relu hl": margins(programs.HardMarginSVM(), X**3, names="b"),
+    "fixed outer layer": fixed_outer(),
     "orthosep": Case(
         programs.OrthogonallySeparable(), (MIRRORED, Y),
         lambda: ib.solve_orthosep(MIRRORED, Y).require().objective,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 import numpy as np
 
 from ..._support.doors import door, parameters
-from ..._support.kinds import anything, count
+from ..._support.kinds import anything, arrays, count
 from ..._support.solve import (
     Array,
     ArrayLike,
@@ -209,6 +209,22 @@ class FrequencyMargin(Formulation[ConvolutionLimit]):
         columns, _ = fourier_columns(Group.of(self.group, D), self.depth)
         inverse = (columns / np.sum(columns**2, axis=0)).T
         return (as_float64(inverse, like=limit.zeta) @ limit.zeta)[:, None]
+
+    @door(gates=arrays)
+    def certify(
+        self, limit: Limit, X: Array, y: Array, gates: Array | None = None
+    ) -> ConvolutionLimit:
+        """Return a limit with all but its coefficients and multipliers computed from the data.
+
+        Parameters and errors are those of `Limit.certify`, which calls it.
+        """
+        D = int(np.shape(X)[-1]) if np.ndim(X) == 2 else 0
+        if D and D != len(limit.zeta):
+            raise ValueError(
+                f"`X` has {D} columns, and the limit {len(limit.zeta)} coefficients: give the data "
+                "that it was solved on"
+            )
+        return super().certify(limit, X, y)
 
     def _solve(self, program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solution:
         if not self._by_table(program):

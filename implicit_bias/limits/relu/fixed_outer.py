@@ -6,12 +6,12 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._support.doors import door
+from ..._support.doors import door, parameters
 from ..._support.kinds import anything, count, floats, fraction
 from ..._support.solve import (
     GatedDesign,
@@ -19,6 +19,7 @@ from ..._support.solve import (
     Settings,
     Status,
     gap_between,
+    require_real,
     require_shape,
     solve,
     to_numpy,
@@ -34,8 +35,12 @@ from .directions import Direction, best_directions, dual_function, sides
 from .limit import ReLUCertificate, ReLUPredictor, degrees
 from .problem import ReLUProblem
 
+if TYPE_CHECKING:
+    import cvxpy
+
 # Rounds in which gates of opposing pairs are added to a program, and by how much margins may lack.
 ROUNDS, LACKING = 60, 1e-9
+NAME = "fixed outer layer"
 _CLOSE = 1e-10
 _UNIT = 2.0**-53
 
@@ -202,12 +207,11 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class FixedOuter(LiteralProgram):
+class FixedOuter:
     """The margin problem of an outer layer that is fixed, and its programs on fixed gates."""
 
     relu: ReLUProblem
     outer: Floats
-    name: ClassVar[str] = "fixed outer layer"
 
     @property
     def X(self) -> Floats:
@@ -310,18 +314,77 @@ class FixedOuter(LiteralProgram):
             reason, slope=self.relu.slope, **how,
         )  # fmt: skip
 
+
+@parameters(outer=floats("H"), slope=fraction)
+@dataclass(frozen=True, eq=False)
+class FixedOuterMargin(LiteralProgram):
+    """The margin program of a two-layer ReLU network with a fixed outer layer, on fixed gates.
+
+        minimise  ||W||_F
+        s.t.  sum_{h helps n} |a[h]| g[n, h] <w[h], x[n]>
+              - sum_{h opposes n} |a[h]| max(<w[h], x[n]>, 0) >= 1
+
+    Unit h helps sample n if ``a[h]`` has the sign of the sample's label, and opposes it otherwise.
+    A leaky activation adds its slope to both.
+
+    Parameters
+    ----------
+    outer : (H,) array
+        The fixed weights a.
+    slope : float
+        Of the activation left of its kink, in [0, 1).
+
+    Examples
+    --------
+    >>> X, y = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1.0, -1.0])
+    >>> problem = ib.programs.FixedOuterMargin([1.0, -1.0], slope=0.5).literal(X, y)
+    >>> round(float(problem.solve(solver="CLARABEL")), 6)
+    1.0
+    """
+
+    name: ClassVar[str] = NAME
+
+    outer: Floats
+    slope: float = 0.0
+
     @door(gates=anything)
-    def literal(self, gates: Any = None) -> Any:
-        """State the program on the gates (n, H) of helping pairs, by default all open, in cvxpy."""
-        cp = cvxpy_module()
-        H, low = len(self.outer), self.relu.slope
-        g = np.ones((len(self.y), H)) if gates is None else np.asarray(gates, dtype=np.float64)
-        W = cp.Variable((H, self.X.shape[1]), name="W")
-        z, size = constant(self.X, "X") @ W.T, np.abs(self.outer)
-        rising = np.where(self.helping, low + (1 - low) * g, -low) * size
+    def literal(self, X: ArrayLike, y: ArrayLike, gates: ArrayLike | None = None) -> cvxpy.Problem:
+        """State the program in cvxpy.
+
+        Parameters
+        ----------
+        X : (n, D) array
+        y : (n,) array
+            Labels in {-1, +1}.
+        gates : (n, H) array, optional
+            0 or 1, by default all open; those of opposing pairs are not read.
+
+        Returns
+        -------
+        cvxpy.Problem
+            In the variable "W" (H, D), with one constraint, "margins".
+
+        Raises
+        ------
+        MissingExtra
+            Without cvxpy.
+        TypeError, ValueError
+            If an array is malformed.
+        """
+        relu, a = ReLUProblem.checked(X, y, self.slope), np.asarray(self.outer, dtype=np.float64)
+        shape = (len(relu.y), len(a))
+        require_real("gates", np.ones(1) if gates is None else gates)
+        g = np.ones(shape) if gates is None else np.asarray(to_numpy(gates), dtype=np.float64)
+        require_shape("gates", g, shape, "one gate a sample and unit")
+        if not np.all((g == 0) | (g == 1)):
+            raise ValueError("`gates` must be exactly 0 (closed) or 1 (open)")
+        cp, low, size = cvxpy_module(), self.slope, np.abs(a)
+        W = cp.Variable((len(a), relu.inputs.shape[1]), name="W")
+        z, helping = constant(relu.inputs, "X") @ W.T, relu.helping(a)
+        rising = np.where(helping, low + (1 - low) * g, -low) * size
+        hinged = np.where(helping, 0.0, (1 - low) * size)
         terms = cp.multiply(constant(rising, "g"), z)
-        terms -= cp.multiply(constant(np.where(self.helping, 0.0, (1 - low) * size), "opposing"),
-                             cp.pos(z))  # fmt: skip
+        terms -= cp.multiply(constant(hinged, "opposing"), cp.pos(z))
         margins = labelled(cp.sum(terms, axis=1) >= 1, "margins")
         return cp.Problem(cp.Minimize(cp.norm(W, "fro")), [margins])
 

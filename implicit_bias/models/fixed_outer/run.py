@@ -13,8 +13,7 @@ import numpy as np
 from ..._support.solve import Status
 from ...data.arrays import Floats
 from ...data.made.near_orthogonal import NearOrthogonality, near_orthogonality
-from ...limits.relu.fixed_outer import FixedOuter, solve_fixed_outer
-from ...limits.relu.problem import ReLUProblem
+from ...limits.relu.fixed_outer import NAME, FixedOuterMargin, solve_fixed_outer
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
 from ...runs.setup import SampleSetup, Setup, data_record, prepare
@@ -24,7 +23,6 @@ from .model import NEARLY
 if TYPE_CHECKING:
     from ...networks.structured.fixed_outer import FixedOuterReLU
 
-NAME = FixedOuter.name
 UNNAMED = (
     "no theorem names the limit on data that are not nearly orthogonal: training goes to some KKT "
     "point (Lyu and Li, Gradient descent maximizes the margin of homogeneous neural networks, "
@@ -90,8 +88,8 @@ def _predict(setup: FixedOuterSetup, found: Found) -> Iterator[Finding]:
 def _state(setup: FixedOuterSetup) -> Iterator[StatedProgram]:
     X, y, _ = setup.train
     setup.progress.stage(f"stating the {NAME} on {len(y)} samples")
-    problem = FixedOuter(ReLUProblem.checked(X, y, setup.options.slope), setup.outer)
-    yield stated(NAME, problem.literal(), "each neuron open on the samples of its own sign")
+    problem = FixedOuterMargin(setup.outer, setup.options.slope).literal(X, y)
+    yield stated(NAME, problem, "each neuron open on the samples of its own sign")
 
 
 STAGES: tuple[Stage[FixedOuterSetup], ...] = (
