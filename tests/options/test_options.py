@@ -34,7 +34,8 @@ SMALL = {
             "dgn": {"hidden_units": 8},
             "diagonal": {"n_train": 12},
             "distillation": {"n_train": 12},
-            "dlgn": {"hidden_units": 8, "gate_steps": 30},
+            "dlgn": {"hidden_units": 8, "gate_steps": 10},
+            "fixed-outer": {"n_train": 8},
             "gdln": {"n_train": 300},
             "heads": {
                 "n_train": 60,
@@ -131,6 +132,7 @@ WITH = {
     ("next-token", "trainer"): "momentum",
     ("shallow-gln", "init"): "kaiming",
     ("fixed-outer", "init"): "orthogonal",
+    ("fixed-outer", "n_train"): "9",
     # What ten classes and files need beside the option itself.
     "classes": "--n-train 100",
     "loss": "--learning-rate 0.0001",
