@@ -8,7 +8,7 @@ from functools import partial
 
 from ..._support.solve import Status, to_numpy
 from ...limits.exact.linear import LinearLimit, solve_linear_svm
-from ...limits.relu.fixed_outer import FixedOuterLimit, solve_fixed_outer
+from ...limits.relu.fixed_outer import NAME, FixedOuterLimit, solve_fixed_outer
 from ...networks.structured.fixed_outer import FixedOuterReLU
 from ...quantities.premises import SEPARATES
 from ...quantities.said import Side
@@ -24,7 +24,7 @@ from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
 from .comparison import FixedOuterComparison, SpectrumObserver, compare_fixed_outer
 from .figure import plot_neurons, plot_ranks
-from .run import NAME, FixedOuterSetup
+from .run import FixedOuterSetup
 
 
 def begun(setup: FixedOuterSetup) -> FixedOuterReLU:
