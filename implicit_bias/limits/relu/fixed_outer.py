@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._support.doors import door, parameters
-from ..._support.kinds import anything, count, floats, fraction
+from ..._support.kinds import anything, count, floats, fraction, positive
 from ..._support.solve import (
     GatedDesign,
     MaxMarginProgram,
@@ -422,7 +422,7 @@ def _largest(problem: ReLUProblem, lam: Floats, sign: float, max_patterns: int) 
 
 
 @door(outer=floats("H"), slope=fraction, start=floats("H D"), max_programs=count(1),
-      max_patterns=count(0))  # fmt: skip
+      max_patterns=count(0), max_seconds=positive)  # fmt: skip
 def solve_fixed_outer(
     X: ArrayLike,
     y: ArrayLike,
@@ -433,6 +433,7 @@ def solve_fixed_outer(
     tol: float = 1e-7,
     max_programs: int = 50,
     max_patterns: int = 2**16,
+    max_seconds: float | None = None,
 ) -> FixedOuterLimit:
     r"""Solve for the inner layer of least norm of a two-layer ReLU network of fixed outer weights.
 
@@ -459,6 +460,8 @@ def solve_fixed_outer(
     max_programs, max_patterns : int
         Convex programs on changing gates; gate patterns that the bound of all W may look at, 0 for
         no such bound.
+    max_seconds : float, optional
+        After which no further program begins.
 
     Returns
     -------
@@ -493,7 +496,7 @@ def solve_fixed_outer(
         slopes = problem.slopes(W)
     settings, best, programs = Settings(tol=tol / 10), None, 0
     value = math.inf
-    while programs < max_programs:
+    while programs < max_programs and time.perf_counter() - begin < (max_seconds or math.inf):
         point = problem.solve(slopes, settings)
         programs += 1
         if point is None:

@@ -77,7 +77,7 @@ def find_local(
             "matrices of (weights, weights); bound and KKT residual hold at any size"
         )
     if structure.form is Form.FIXED_OUTER:
-        return _of_fixed_outer(found)
+        return _of_fixed_outer(found, max_seconds)
     if structure.form is Form.DEEP_CONVOLUTION:
         return _of_convolutions(found)
     return _of_polynomial(found) if polynomial else _of_relu(structure, max_seconds)
@@ -231,13 +231,18 @@ def _of_convolutions(found: MeasuredNetwork) -> Finding:
 # Two-layer ReLU networks of a fixed outer layer
 
 
-def _of_fixed_outer(found: MeasuredNetwork) -> Finding:
+def _of_fixed_outer(found: MeasuredNetwork, max_seconds: float) -> Finding:
     subject, form = found.structure.subject, found.structure.outer
     assert form is not None
     live, value = form.outer != 0, found.state.value
     X, y, W = subject.inputs.numpy(), subject.data.y.numpy(), subject.weights[form.name]
     limit = solve_fixed_outer(
-        X, y, form.outer[live].numpy(), slope=form.slope, start=W[live].numpy()
+        X,
+        y,
+        form.outer[live].numpy(),
+        slope=form.slope,
+        start=W[live].numpy(),
+        max_seconds=max_seconds,
     )
     nearly, proof = near_orthogonality(X, y, slope=form.slope), limit.certificate
     reached, best = limit.status.severity == 0, limit.status is Status.SOLVED
