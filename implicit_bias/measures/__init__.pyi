@@ -39,3 +39,4 @@ from .scalars import agreement_independent as agreement_independent
 from .scalars import error_rate as error_rate
 from .scalars import network_norm as network_norm
 from .scalars import scores as scores
+from .splits import SplitComparison as SplitComparison

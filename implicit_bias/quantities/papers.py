@@ -20,6 +20,7 @@ SOUDRY: Final = "Soudry et al., The implicit bias of gradient descent on separab
 
 GUNASEKAR_2: Final = "Gunasekar et al. 2018, theorem 2"
 JI_2019: Final = "Ji and Telgarsky 2019, gradient descent aligns the layers"
+JI_2019_SPLIT: Final = "Ji and Telgarsky 2019 (arXiv 1803.07300)"
 LIPPL_B8: Final = "Lippl, Abbott and Chung 2022, proposition B.8"
 LYU_44: Final = "Lyu and Li 2020, theorem 4.4"
 NO_LIMIT: Final = f"none names the limit; {LYU_44}: to some KKT point"

@@ -201,6 +201,58 @@ def test_two_layers_on_unit_vectors_have_the_limit_of_unconstrained_features() -
     assert forms == ["UNCONSTRAINED", "POLYNOMIAL", "POLYNOMIAL"]
 
 
+def test_linear_scores_that_nothing_separates_lie_beside_a_limit_in_two_parts() -> None:
+    rng = np.random.default_rng(3)
+    turn = np.linalg.qr(rng.normal(size=(6, 6))).Q
+    contradictory = np.c_[rng.normal(size=(10, 2)), np.zeros((10, 4))]
+    mixed = np.sign(rng.normal(size=10))
+    plain = rng.normal(size=(20, 6))
+    y = np.r_[np.sign(plain[:, 2:] @ rng.normal(size=4)), mixed]
+    inputs = np.r_[plain, contradictory] @ turn.T
+    own = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-12)
+    finite = turn @ np.r_[own.fit(contradictory[:, :2], mixed).coef_[0], np.zeros(4)]
+    network = nn.Linear(6, 1, bias=False).double()
+    limit = ib.solve_linear_svm(inputs, y, inseparable="split")
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor(finite + 30 * limit.zeta)[None])
+    report = ib.diagnose(network, inputs, y)
+    assert report.verdict.word == "NOT SEPARABLE" and fits(report)
+    assert "20 of 30 margins grow all the same" in report.verdict.sentence
+    found, state = report.objects["split"], report.objects["split_comparison"]
+    assert found.objective == pytest.approx(13.98077158, rel=1e-9)  # of the same data in print
+    assert state.margin_ratio == pytest.approx(1, abs=1e-7) and state.limit_error < 1e-5
+    with torch.no_grad():
+        network.weight += 0.3 * torch.tensor(turn[:, 0] + turn[:, 5])[None]
+    off = ib.diagnose(network, inputs, y).objects["split_comparison"]
+    assert off.limit_error == pytest.approx(0.3 / max(np.linalg.norm(finite), 1), rel=1e-4)
+    out = 30 * limit.zeta + 0.3 * turn[:, 5]
+    least = (y * (inputs @ out))[:20].min() / np.linalg.norm(out)
+    assert off.margin_ratio == pytest.approx(least * limit.objective, rel=1e-6)
+    assert off.zeta_cosine == pytest.approx(
+        out @ limit.zeta / np.linalg.norm(out) / np.linalg.norm(limit.zeta), rel=1e-12
+    )
+    other = ib.diagnose(network, inputs, y, optimizer="sign")
+    assert "split" not in other.objects
+
+
+def test_decoders_of_repeated_tokens_have_the_limit_of_their_counts() -> None:
+    contexts = np.eye(4)[[0, 0, 0, 1, 1, 2, 3, 3]]
+    tokens = np.array([0, 0, 1, 1, 2, 0, 2, 1])
+    counts = ib.datasets.token_counts(contexts, tokens)
+    limit = ib.limits.solve_next_token(counts.contexts, counts.probabilities, counts.weights)
+    network = nn.Linear(4, 3, bias=False).double()
+    with torch.no_grad():
+        network.weight.copy_(
+            torch.tensor(limit.finite + 9 * limit.zeta + 0.1 * RNG.normal(size=(3, 4)))
+        )
+    report = ib.diagnose(network, contexts, tokens)
+    known = ib.measures.compare_decoder(limit, network.weight.detach().numpy(), counts)
+    found = report.objects["split_comparison"]
+    for name in ("margin_ratio", "zeta_cosine", "limit_error"):
+        assert getattr(found, name) == pytest.approx(getattr(known, name), rel=1e-7)
+    assert report.objects["split"].objective == pytest.approx(limit.objective, rel=1e-8)
+
+
 def test_linear_layers_of_three_outputs_have_a_local_limit_at_the_nuclear_norm() -> None:
     network = mlp(2, 4, 3, act=nn.Identity)
     for layer in network[::2]:

@@ -11,24 +11,17 @@ from ..._support.doors import door
 from ..._support.kinds import floats
 from ..._support.solve import require_shape
 from ...data.arrays import Floats
-from ...quantities.measured import Measured, part, quantity
+from ...measures.splits import SplitComparison, split_parts
+from ...quantities.measured import part, quantity
 from .limit import NextTokenLimit
 from .tokens import TokenCounts, TokenMargins
 
 
-class DecoderComparison(Measured):
+class DecoderComparison(SplitComparison):
     """A trained decoder, compared with its limit: the part out of F, and that in F."""
 
     TITLE = "decoder beside its limit"
-    SCREEN = ("margin_ratio", "zeta_cosine", "limit_error")
 
-    margin_ratio: float = quantity()
-    zeta_cosine: float = quantity()
-    limit_error: float = quantity(
-        "finite part off its limit",
-        column="limit_error",
-        doc="Distance of its part in F from the finite part, relative to that where it is above 1.",
-    )
     excess: float = quantity(
         "loss in support above the entropy", ".2e", doc="Of its part in F, in nats."
     )
@@ -63,19 +56,11 @@ class Beside:
 
     def of(self, W: Floats) -> DecoderComparison:
         """Compare weights (V, D) with the limit."""
-        inside = (self._basis.T @ (self._basis @ W.ravel())).reshape(W.shape)
-        V, limit = W - inside, self._limit
-        size, known = float(np.linalg.norm(V)), float(np.linalg.norm(limit.zeta))
-        ratio = cosine = np.nan
-        if size * known > 0:
-            margin = float(self._data.image.scores(V)[self._apart].min())
-            ratio = margin / size * limit.dual_objective
-            cosine = float(np.vdot(V, limit.zeta)) / size / known
-        off = float(np.linalg.norm(inside - limit.finite))
+        values, inside, V = split_parts(
+            self._limit, W, self._basis, lambda V: self._data.image.scores(V)[self._apart]
+        )
         return DecoderComparison(
-            margin_ratio=ratio,
-            zeta_cosine=cosine,
-            limit_error=off / max(float(np.linalg.norm(limit.finite)), 1.0),
+            **values,
             excess=self._data.excess(inside, ~self._apart),
             word_cosines=cosines(V),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ..._support.solve import Status
 from ...limits.exact.path_limit import PathLimit
@@ -21,6 +22,7 @@ def verdict_finding(
     twins: tuple[int, int] | None,
     problem: Problem | None = None,
     predicted: str = "",
+    split: str = "",
 ) -> Finding:
     """Decide on the verdict, and on what is proved of all networks of the form.
 
@@ -34,8 +36,13 @@ def verdict_finding(
         The margin problem that was looked for, where the form alone names none.
     predicted : str
         Where its trajectory is heading.
+    split : str
+        Where training goes on data that are not separable.
     """
-    return Finding("verdict", evidence=tuple(_evidence(found, twins, problem, predicted)))
+    every = _evidence(found, twins, problem, predicted)
+    if split:
+        every = (replace(one, remark=split) for one in every)
+    return Finding("verdict", evidence=tuple(every))
 
 
 def _evidence(

@@ -36,6 +36,7 @@ from .local import SECONDS, find_local
 from .method import Batches, Method, read_method
 from .optimum import Optimum, find_optimum, unseparated_twins
 from .problem import Problem, find_problem, homogenised_findings, problem_finding, theory_of
+from .splitting import split_finding, split_in_words
 from .state import MeasuredNetwork, measure_own
 from .theory import Theory, form_in_words
 
@@ -233,12 +234,16 @@ def _find(
     """Yield the findings in the order of a reader."""
     twins = unseparated_twins(found.structure.subject)
     course = None if trajectory is None else course_finding(trajectory, found)
+    split = split_finding(found) if method.is_descent and loss == "logistic" else None
     local = search(found) if problem is None else None
     if local is None or not local.evidence:
         predicted = "" if course is None else farther_in_words(course)
-        yield verdict_finding(found, twins, problem, predicted)
+        known = "" if split is None else split_in_words(split)
+        yield verdict_finding(found, twins, problem, predicted, known)
     yield form_finding(found.structure, assumes=problem is None)
     yield limit_finding(found)
+    if split is not None:
+        yield split
     yield network_finding(found, loss, None if problem is not None else method)
     if problem is not None:
         yield problem_finding(found, problem)
