@@ -17,7 +17,8 @@ from tests.commands import small_runs
 RUNS = {
     name: options
     for name, options in small_runs(
-        {"n_train": 20, "n_val": 5, "hidden_units": 2, "steps": 0, "seed": 1}, {}
+        {"n_train": 20, "n_val": 5, "hidden_units": 2, "steps": 0, "seed": 1},
+        {"fixed-outer": {"n_train": 8}},
     ).items()
     if MODELS[name].provable
 }

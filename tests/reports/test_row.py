@@ -25,6 +25,7 @@ TINY = small_runs(
         "diagonal": {"n_train": 10},
         "distillation": {"n_train": 10, "n_val": 40},
         "dlgn": {"gate_steps": 40, "hidden_units": 8, "data": "circle"},
+        "fixed-outer": {"n_train": 8},
         "frelu": {"data": "quadrants"},
         "gdln": {"n_train": 60, "hidden_units": 2},
         "gln": {"steps": 40, "hidden_units": 2, "data": "quadrants"},

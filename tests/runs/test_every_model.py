@@ -24,6 +24,7 @@ QUICK = small_runs(
         "diagonal": {"n_train": 15},
         "distillation": {"n_train": None, "steps": "100,300", "n_val": 200},
         "dlgn": {"hidden_units": None, "gate_steps": 100},
+        "fixed-outer": {"n_train": 10},
         "gdln": {"n_train": 600, "steps": 60},
         "heads": {"steps": 100, "hidden_units": 8, "trunk_steps": 30, "exits": 1},
         "next-token": {"descent_steps": 50},

@@ -23,6 +23,7 @@ QUICK = small_runs(
         "diagonal": {"n_train": 15},
         "distillation": {"n_train": None, "n_val": 100},
         "dlgn": {"hidden_units": None, "gate_steps": 20},
+        "fixed-outer": {"n_train": 10},
         "gdln": {"n_train": 600},
         "heads": {"hidden_units": 8, "trunk_steps": 10},
         "orthosep": {"hidden_units": 12},
