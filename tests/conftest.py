@@ -39,6 +39,14 @@ def _no_page_of_a_saved_run(request, monkeypatch) -> None:
         monkeypatch.setattr(run_model, "_write_readable", lambda report, folder: None)
 
 
+@pytest.fixture(autouse=True)
+def _no_layout_of_pictures(request, monkeypatch) -> None:
+    """Leave out the layout of pictures, half of the time they take, but in the tests of drawing."""
+    engine = sys.modules.get("matplotlib.layout_engine")
+    if engine is not None and request.path.parent.name != "drawing":
+        monkeypatch.setattr(engine.ConstrainedLayoutEngine, "execute", lambda self, figure: None)
+
+
 @pytest.fixture
 def built(tmp_path) -> Path:
     """The package as it is installed: built from the checkout into a folder of its own."""

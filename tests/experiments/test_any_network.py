@@ -97,7 +97,7 @@ def test_the_command_takes_the_steps_that_are_written_out(by_hand) -> None:
 
 def test_kept_residuals_fall_and_those_of_one_side_stay() -> None:
     for name, table in kept_rows("any_network").groupby("network"):
-        first, last = table.sort_values("u").to_dict("records")
+        first, *_, last = table.sort_values("u").to_dict("records")
         assert last["residual"] < 0.7 * first["residual"], name
         assert last["increment"] < first["increment"], name
         assert last["one_sided"] > 0.25 > last["residual"], name

@@ -92,11 +92,10 @@ def assert_certified_and_of_a_margin_ratio_of_at_most_one(record: dict[str, Any]
     assert comparison["margin_ratio"] <= 1
 
 
-@pytest.mark.parametrize(("model", "least"), [("linear", 0.95), ("shallow-gln", 0.9)])
-def test_with_its_defaults_a_convex_model_comes_near_its_limit(model, least) -> None:
-    code, record, _ = run("--model", model)
+def test_with_its_defaults_a_convex_model_comes_near_its_limit() -> None:
+    code, record, _ = run("--model", "linear")
     assert code == 0
-    assert least < record["comparison"]["margin_ratio"] <= 1
+    assert 0.95 < record["comparison"]["margin_ratio"] <= 1
     assert record["comparison"]["zeta_cosine"] > 0.98
 
 
