@@ -38,8 +38,9 @@ from implicit_bias.dynamics import centred_head, increment_residual
 from .tables import Kept, keep_rows, out_folder, sizes
 
 # A level of u, and that of the checkpoint before it.
-LEVELS: tuple[tuple[float, float], ...] = ((30.0, 9.5), (300.0, 95.0), (3000.0, 949.0))
-SMALL, FULL = 30, 300
+Levels = tuple[tuple[float, float], ...]
+LEVELS: Levels = ((30.0, 9.5), (300.0, 95.0), (3000.0, 949.0))
+SMALL, FULL = 30, 10_000
 Weights = dict[str, Tensor]
 
 
@@ -96,6 +97,7 @@ class Run:
     data: Callable[[], tuple[np.ndarray, np.ndarray]] = two_classes
     vanishing: tuple[str, ...] = ()
     head: tuple[str, ...] = ()
+    levels: Levels = LEVELS
 
 
 RUNS: Mapping[str, Run] = MappingProxyType(
@@ -108,10 +110,21 @@ RUNS: Mapping[str, Run] = MappingProxyType(
             data=three_classes,
             vanishing=("2.bias",),
             head=("2.weight", "2.bias"),
+            levels=(*LEVELS[:2], (9487.0, 3000.0)),
         ),
-        "batch norm": Run(normalised, vanishing=("3.bias",)),
-        "2-10-10-1, seed 0": Run(lambda: layers(2, 10, 10, 1), 0, vanishing=("2.bias", "4.bias")),
-        "2-4-4-1, seed 0": Run(lambda: layers(2, 4, 4, 1), 0, vanishing=("2.bias", "4.bias")),
+        "batch norm": Run(normalised, vanishing=("3.bias",), levels=LEVELS[:2]),
+        "2-10-10-1, seed 0": Run(
+            lambda: layers(2, 10, 10, 1),
+            0,
+            vanishing=("2.bias", "4.bias"),
+            levels=((30.0, 9.5), (95.0, 30.0), (949.0, 300.0)),
+        ),
+        "2-4-4-1, seed 0": Run(
+            lambda: layers(2, 4, 4, 1),
+            0,
+            vanishing=("2.bias", "4.bias"),
+            levels=((30.0, 9.5), (300.0, 95.0), (1925.0, 609.0)),
+        ),
     }
 )
 
@@ -157,10 +170,10 @@ def trained(run: Run, levels: list[float]) -> Iterator[tuple[float, int, Weights
 def rows(names: tuple[str, ...] = tuple(RUNS), most: float = SMALL) -> Iterator[dict[str, Any]]:
     for name in names:
         run = RUNS[name]
-        levels = [pair for pair in LEVELS if pair[0] <= most]
+        levels = [pair for pair in run.levels if pair[0] <= most]
         kept: dict[float, Weights] = {}
-        wanted = [u for pair in levels for u in pair]
-        for level, (u, n_steps, weights) in zip(sorted(wanted), trained(run, wanted), strict=True):
+        wanted = sorted({u for pair in levels for u in pair})
+        for level, (u, n_steps, weights) in zip(wanted, trained(run, wanted), strict=True):
             kept[level] = weights
             for upper, lower in levels:
                 if upper == level:
