@@ -11,7 +11,6 @@ in a minute; rows that are there are kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -98,13 +97,8 @@ def row(problem: int) -> dict[str, Any]:
 def main(out: Path) -> None:
     """Solve random programs of convolutions, by the library and by cvxpy."""
     kept = Kept(out / "convolution_programs.csv", ("problem",))
-
-    def missing() -> Iterator[dict[str, Any]]:
-        for problem in range(PROBLEMS):
-            if (problem,) not in kept:
-                yield row(problem)
-
-    keep_rows(missing(), kept, digits=".6g")
+    missing = (row(problem) for problem in range(PROBLEMS) if (problem,) not in kept)
+    keep_rows(missing, kept, digits=".6g")
 
 
 if __name__ == "__main__":

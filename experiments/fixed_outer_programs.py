@@ -10,7 +10,6 @@ random ones. `fixed_outer_programs.csv`, in some minutes; rows that are there ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +75,8 @@ def row(problem: int) -> dict[str, Any]:
 def main(out: Path) -> None:
     """Solve random programs of fixed outer layers, by the library and by cvxpy."""
     kept = Kept(out / "fixed_outer_programs.csv", ("problem",))
-
-    def missing() -> Iterator[dict[str, Any]]:
-        for problem in range(PROBLEMS):
-            if (problem,) not in kept:
-                yield row(problem)
-
-    keep_rows(missing(), kept, digits=".6g")
+    missing = (row(problem) for problem in range(PROBLEMS) if (problem,) not in kept)
+    keep_rows(missing, kept, digits=".6g")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pkgutil import resolve_name
 import torch
 
 from ..networks.adapted import plain
+from ..networks.losses.objectives import get_loss
 from ..networks.protocols import Homogeneous
 from .catalogue import get_trainer
 from .network_stack import NetworkStack
@@ -26,7 +27,7 @@ def make_stepper(stack: NetworkStack, settings: TrainingSettings, n_samples: int
     name = settings.trainer
     if name == "normalised" and not settings.automatic:
         name = "constant"  # steps of a given size, along another gradient
-    elif name == "normalised" and settings.loss == "attention":
+    elif name == "normalised" and get_loss(settings.loss).of_tokens:
         name = "sign"  # measured steps in the norm of the trainer, here l2: losses may rise as
         # attention goes from one token to another, which no line search passes
     stepper: Stepper = resolve_name(f"{__package__}.steppers.{get_trainer(name).stepper}")(

@@ -123,11 +123,12 @@ class TrajectoryRecorder:
 
     def _margin_row(self, scores: Tensor) -> dict[str, Any]:
         known = scores.double()
-        log = float(log_loss(known, self._targets, self._kind))
         if self._objective.of_tokens:
-            smallest = float(attended_loss(known, self._targets)[2])
+            mean, _, least = attended_loss(known, self._targets)
         else:
-            smallest = float(least_margins(known, self._targets).min())
+            mean = log_loss(known, self._targets, self._kind)
+            least = least_margins(known, self._targets).min()
+        log, smallest = float(mean), float(least)
         with np.errstate(over="ignore"):
             loss = float(np.exp(log))
         return {"loss": loss, "log_loss": log, "smallest_margin": smallest}

@@ -16,7 +16,7 @@ from ...quantities.premises import LOCAL_OPTIMUM
 from ...quantities.said import Side
 from ...runs.drawing.runs import plot_growth
 from ...runs.fit import fit
-from ...runs.reports.bounds import least_evidence
+from ...runs.reports.bounds import least_evidence, value_in_words
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import loss_vanishes, solved
 from ...runs.reports.trained import Trained, divergence, held_back
@@ -91,18 +91,16 @@ def _proved(point: ConvolutionPoint) -> Assumption:
 
 
 def _evidence(found: ConvolutionComparison, trajectory: Trajectory) -> Evidence:
-    point, numbers = found.point, f"value {found.value:.5g}"
+    point = found.point
     proof = f"proved strict (residual {point.residual:.0e})"
     if point.status is Status.GLOBAL_OPTIMUM:
         proof = "proved the best of all predictors"
-    if point.status in OPTIMA:
-        numbers += f", local optimum {point.value:.5g}, ratio {found.local_ratio:.4f}"
     return Evidence(
         theory="local limit",
         status=point.status,
         near={"local_ratio": found.local_ratio},
         beside={"value": found.value},
-        numbers=numbers,
+        numbers=value_in_words(found.value, point.value if point.status in OPTIMA else None),
         smallest_margin=float(trajectory.smallest_margin[-1]),
         diverged=divergence(trajectory),
         proof=proof,

@@ -14,6 +14,7 @@ from ...quantities.premises import SEPARATES
 from ...quantities.said import Side
 from ...runs.drawing.runs import plot_growth
 from ...runs.fit import fit
+from ...runs.reports.bounds import value_in_words
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import loss_vanishes
 from ...runs.reports.trained import Trained, divergence, held_back
@@ -86,16 +87,15 @@ def train(setup: FixedOuterSetup, found: Found) -> Iterator[Finding]:
 def _evidence(
     setup: FixedOuterSetup, limit: FixedOuterLimit, found: FixedOuterComparison, path: Trajectory
 ) -> Evidence:
-    local, numbers = found.local, f"value {found.value:.5g}"
-    if local.status.severity == 0:
-        numbers += f", local optimum {local.value:.5g}, ratio {found.local_ratio:.4f}"
+    local = found.local
+    reached = local.status.severity == 0
     best = local.status is Status.SOLVED
     turn = f"proved for turns below {local.certificate.smallest_turn:.2g} degrees"
     beside = Evidence(
         theory="local limit",
         status=Status.GLOBAL_OPTIMUM if best else local.status,
         near={"local_ratio": found.local_ratio},
-        numbers=numbers,
+        numbers=value_in_words(found.value, local.value if reached else None),
         proof="proved the best of all inner layers" if best else turn,
         smallest_margin=float(path.smallest_margin[-1]),
         diverged=divergence(path),

@@ -13,6 +13,7 @@ from ...networks.relu import ReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.said import Side, Table
 from ...runs.drawing.relu_limits import plot_relu_limit
+from ...runs.reports.bounds import value_in_words
 from ...runs.reports.finding import Finding
 from ...runs.reports.trained import divergence, held_back
 from ...runs.reports.verdict import OPTIMA, Evidence, decide
@@ -98,16 +99,14 @@ def _evidence(found: ReLULimitComparison, trajectory: Trajectory) -> Evidence:
         else f"no local optimum was certified: {limit.reason}"
     )  # fmt: skip
     beside = {"value": found.value}
-    numbers = f"value {found.value:.5g}"
     if proved:
         beside["local_value"] = found.local_value
-        numbers += f", local optimum {found.local_value:.5g}, ratio {found.local_ratio:.4f}"
     return Evidence(
         theory="local limit",
         status=limit.status,
         near={"local_ratio": found.local_ratio} if proved else {},
         beside=beside,
-        numbers=numbers,
+        numbers=value_in_words(found.value, found.local_value if proved else None),
         smallest_margin=float(trajectory.smallest_margin[-1]),
         diverged=divergence(trajectory),
         proof=proof,

@@ -28,7 +28,13 @@ from ...quantities.formatting import number
 from ...quantities.papers import FREI
 from ...quantities.said import Side, Table
 from ...quantities.table import TABLE
-from ..reports.bounds import bound_evidence, certified, least_evidence, local_evidence
+from ..reports.bounds import (
+    bound_evidence,
+    certified,
+    least_evidence,
+    local_evidence,
+    value_in_words,
+)
 from ..reports.finding import Finding
 from ..reports.verdict import OPTIMA, WITHIN, Evidence
 from ..reports.views import Views
@@ -163,9 +169,7 @@ def _relu_evidence(limit: ReLULocalLimit, *, reached: bool) -> Iterator[Evidence
         "degrees",
         Status.LIVE_OPTIMUM: "proved for its live units",
     }
-    numbers = f"value {limit.start_value:.5g}"
-    if reached:
-        numbers += f", local optimum {limit.value:.5g}, ratio {ratio:.4f}"
+    numbers = value_in_words(limit.start_value, limit.value if reached else None)
     yield Evidence(
         theory="local limit",
         status=limit.status,
@@ -208,9 +212,7 @@ def _of_convolutions(found: MeasuredNetwork) -> Finding:
         ("  no predictor is below", number(proof.lower_bound, ".8g"), "certified"),
         ("  frequencies that are not 0", f"{point.n_live} of {point.spectrum.size}", "certified"),
     )
-    numbers = f"value {value:.5g}"
-    if reached:
-        numbers += f", local optimum {point.value:.5g}, ratio {ratio:.4f}"
+    numbers = value_in_words(value, point.value if reached else None)
     best = point.status is Status.GLOBAL_OPTIMUM
     evidence = Evidence(
         theory="local limit",
@@ -258,9 +260,7 @@ def _of_fixed_outer(found: MeasuredNetwork, max_seconds: float) -> Finding:
         (SLOPE, number(form.slope, ".4g"), "measured"),
         ("inputs", nearly.message, "certified"),
     )  # fmt: skip
-    numbers = f"value {value:.5g}"
-    if reached:
-        numbers += f", local optimum {limit.value:.5g}, ratio {ratio:.4f}"
+    numbers = value_in_words(value, limit.value if reached else None)
     turn = f"proved for turns below {proof.smallest_turn:.2g} degrees"
     named = f"training ends there, as the inputs are nearly orthogonal ({FREI})"
     evidence = Evidence(

@@ -108,6 +108,20 @@ def least_evidence(
     return Evidence(theory="bound", status=status, beside={"lower_bound": least}, numbers=said)
 
 
+def value_in_words(value: float, local: float | None, what: str = "local optimum") -> str:
+    """Say the value of a network, and that of its local limit with their ratio; None for no such.
+
+    Parameters
+    ----------
+    value : float
+    local : float or None
+    what : str
+        What the local limit is.
+    """
+    said = f"value {value:.5g}"
+    return said if local is None else f"{said}, {what} {local:.5g}, ratio {local / value:.4f}"
+
+
 def local_evidence(value: BoundedValue, **further: Any) -> Evidence:
     """Return the evidence on a network whose limit no theorem names, beside its local limit.
 
@@ -117,12 +131,11 @@ def local_evidence(value: BoundedValue, **further: Any) -> Evidence:
     further
         As of `Evidence`.
     """
-    local = value.limit
-    numbers = f"value {value.value:.5g}"
+    local, numbers = value.limit, value_in_words(value.value, None)
     if local is not None:
         near = local.status in OPTIMA and local.value <= value.value * (1 + EXCESS)
         what = "local optimum" if near else "point next to it"
-        numbers += f", {what} {local.value:.5g}, ratio {value.local_ratio:.4f}"
+        numbers = value_in_words(value.value, local.value, what)
     reason = "" if value.local is None else value.local.reason
     known = {"theory": "local limit", "reason": reason} | further
     return Evidence(
