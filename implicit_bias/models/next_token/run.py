@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...data.files.array_files import read_arrays
 from ...data.files.readers import read_table
 from ...data.made.text import text_contexts
 from ...runs.programs import StatedProgram, stated
@@ -86,6 +87,10 @@ def _read(setup: Setup) -> tuple[TokenCounts, tuple[str, ...], str, int]:
         k, D = options.context or 1, options.dimension or 32
         X, tokens, words = text_contexts(k, D, random_state=setup.seeds.data)
         about = f"words of the bundled text after {k} of them, embedded at random"
+    elif stored := _chances(Path(options.data), options.label or "y"):
+        counts = _own(TokenCounts, *(one[: options.n_train or None] for one in stored))
+        about = f"contexts of {Path(options.data).name}"
+        return counts, _numbered(counts), about, len(counts.contexts)
     else:
         table = read_table(Path(options.data), options.label)
         labels, tokens = np.unique(table.labels, return_inverse=True)
@@ -95,6 +100,13 @@ def _read(setup: Setup) -> tuple[TokenCounts, tuple[str, ...], str, int]:
     count = token_counts if own.X is None else partial(_own, token_counts)
     counts = count(X[:n], tokens[:n], len(words) or None)
     return counts, words or _numbered(counts), f"{n} {about}", n
+
+
+def _chances(path: Path, name: str) -> tuple[Any, ...]:
+    """Return X, the chances (m, V) and, if there, the weights of an .npz file; () for tokens."""
+    arrays = read_arrays(path, ("X", name), ("weights",)) if path.suffix.lower() == ".npz" else {}
+    is_chances = name in arrays and arrays[name].ndim == 2 and arrays[name].shape[1] > 1
+    return tuple(arrays.values()) if is_chances else ()
 
 
 def _own(make: Callable[..., TokenCounts], *arrays: Any) -> TokenCounts:

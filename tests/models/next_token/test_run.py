@@ -158,6 +158,14 @@ def test_soft_labels_and_files_of_ones_own_are_taken(tmp_path) -> None:
     p = [[2 / 3, 1 / 3, 0], [0, 1 / 3, 2 / 3]]
     assert found.limit.objective == pytest.approx(solve_next_token(np.eye(2), p).objective)
     assert "6 tokens of text.csv" in found.heading.setup
+    weights = np.arange(1, 9)
+    np.savez(tmp_path / "chances.npz", X=H, y=P, weights=weights)
+    for n_train, m in ((None, 8), (5, 5)):
+        stored = ib.run("next-token", data=tmp_path / "chances.npz", n_train=n_train, steps=0)
+        limit = solve_next_token(H[:m], P[:m], weights[:m])
+        assert stored.limit.objective == pytest.approx(limit.objective)
+        assert stored.limit.entropy == pytest.approx(limit.entropy)
+        assert f"contexts of chances.npz: {m} contexts" in stored.heading.setup
     for options, message in (
         ({"X": H, "y": np.arange(8) / 2}, "`y` must be whole numbers"),
         ({"X": H, "y": P / 2}, "`y` must have rows of sum 1"),
