@@ -87,6 +87,8 @@ from .numerics.memory import require_memory as require_memory
 from .numerics.memory import require_sizes as require_sizes
 from .numerics.shapes import Axes as Axes
 from .numerics.step_length import longest_step as longest_step
+from .numerics.threads import THREADS as THREADS
+from .numerics.threads import few_threads as few_threads
 from .programs.design import GatedDesign as GatedDesign
 from .programs.fits import FitProgram as FitProgram
 from .programs.hinge_program import HingeCertificate as HingeCertificate

@@ -21,7 +21,17 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-from .kinds import RESULTS, ArrayKind, Check, axes_of, check_of, extended, or_none, tolerance
+from .kinds import (
+    RESULTS,
+    ArrayKind,
+    Check,
+    axes_of,
+    check_of,
+    extended,
+    or_none,
+    threads,
+    tolerance,
+)  # fmt: skip
 
 # What may be no number below 0, whatever the function.
 _TOLERANCES = ("tol", "rtol", "rcond")
@@ -44,7 +54,7 @@ def door(**checks: Check | str) -> Callable[[Decorated], Decorated]:
     """
 
     def decorate(function: Decorated) -> Decorated:
-        return typing.cast("Decorated", _checked(function, checks, None))
+        return typing.cast("Decorated", _checked(_with_few_threads(function), checks, None))
 
     return decorate
 
@@ -82,6 +92,21 @@ def _kinds(kind: Any) -> dict[str, Check]:
         for name, hint in inspect.get_annotations(base).items()
         if name in {one.name for one in dataclasses.fields(kind)}
     }
+
+
+def _with_few_threads(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function within which numerical libraries have the threads that pay."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        held = threads()
+        held.begin(None)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            held.end(None)
+
+    return called
 
 
 def _made(cls: Made, checks: Checks, named: Mapping[str, Check] | None) -> Made:

@@ -34,6 +34,14 @@ def _intake() -> Any:
     return intake
 
 
+@cache
+def threads() -> Any:
+    """Return who sets the threads of numerical libraries."""
+    from .solve import THREADS
+
+    return THREADS
+
+
 def _named(check: str) -> Check:
     return lambda name, value: getattr(_checks(), check)(name, value)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 from .._support import __version__
 from .._support.doors import parameters
 from .._support.kinds import anything, count, positive
+from .._support.solve import few_threads
 from ..models.run_model import parted, resolve, run
 from ..runs.reports.report import Report
 from ..runs.reports.row import NAMES, make_row
@@ -100,11 +99,11 @@ class Work:
         """
         if self.parent is not None:
             end_with(self.parent, os.getpid())
-        fix_threads(self.how.threads, os.getpid())
         store, ends = _store(self.folder), Ends(self.how.time_limit, self.how.callback)
         begun = time.perf_counter()
         try:
-            report = self._run(cell, ends)
+            with few_threads(self.how.threads):
+                report = self._run(cell, ends)
             rows = report.rows()
             wanted = named(self.how.save, rows)
             error, ended = None, None if report.finished else ends.reason
@@ -176,42 +175,3 @@ def _exists(process: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-@cache
-def fix_threads(threads: int, process: int) -> None:
-    """Give BLAS, OpenMP and PyTorch so many threads in this process, once and for all.
-
-    A process that has not loaded PyTorch gets its number for when it does: cells that train
-    nothing need none.
-    """
-    if "torch" in sys.modules:
-        _limit(threads)
-        return
-    from threadpoolctl import threadpool_limits
-
-    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-    threadpool_limits(limits=threads)
-
-
-@contextmanager
-def own_threads(threads: int) -> Iterator[None]:
-    """Fix the threads of cells in the caller's process, which gets its own back afterwards."""
-    import torch
-
-    before = torch.get_num_threads()
-    limits = _limit(threads)
-    try:
-        yield
-    finally:
-        limits.restore_original_limits()
-        torch.set_num_threads(before)
-        fix_threads.cache_clear()
-
-
-def _limit(threads: int) -> Any:
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    torch.set_num_threads(threads)
-    return threadpool_limits(limits=threads)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._support.solve import THREADS
 from ..networks.losses.margins import n_margins
 from ..networks.placed_data import GatedData
 from ..networks.threads import torch_threads
@@ -285,4 +286,4 @@ def _threads_for(stack: NetworkStack, n_samples: int) -> int:
     """Return the threads of torch for steps of `n_samples`: one on the CPU where they are small."""
     work = n_samples * sum(w.numel() for w in stack.weights)
     small = stack.weights[0].device.type == "cpu" and work <= SMALL_STEP
-    return 1 if small else torch.get_num_threads()
+    return 1 if small else THREADS.limit_of("torch", torch.get_num_threads())

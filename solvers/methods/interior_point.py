@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from ..numerics.arrays import (
 )
 from ..numerics.central_path import Best
 from ..numerics.memory import require_memory
-from ..numerics.threads import blas_threads
+from ..numerics.threads import few_threads
 from ..programs.max_margin import MaxMarginProgram
 from ..programs.scaling import equilibrated
 from .backends.daqp import solve_few_dimensions
@@ -68,7 +67,7 @@ def solve_interior_point(
         `SOLVED`, `NOT_SEPARABLE`, or what the certificate can prove where rounding decides.
     """
     start = time.perf_counter()
-    with nullcontext() if is_torch_array(program.y) else blas_threads(settings.threads):
+    with few_threads(settings.threads):
         if program.n_groups < settings.group_set_from:
             answer, certificate, iterations = _solve_groups(program, settings, kernels, guess)
         else:

@@ -37,8 +37,8 @@ class Settings:
         Number of samples from which, on NumPy arrays, it tries Newton matrices in single precision
         first. Certificates are in double precision throughout.
     threads : int or None
-        Threads of NumPy's and SciPy's BLAS while the interior point runs. None: one, and as many
-        as find a free core where an iteration is long, up to what BLAS has already
+        Threads of NumPy's and SciPy's BLAS, and of torch, while the interior point runs. None: one,
+        and as many as find a free core where an iteration is long, up to what they have already
         (`OMP_NUM_THREADS`).
     progress : callable or None
         Called as `progress(iteration, gap)` once an iteration by solvers that allow it.

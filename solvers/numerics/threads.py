@@ -1,8 +1,9 @@
-"""Threads of the BLAS during a solve, by the size of its work and the cores that stand idle."""
+"""Threads of BLAS and torch, by the size of the work and the cores that stand idle."""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -72,90 +73,131 @@ def threads_for(before: CpuTimes, after: CpuTimes, limit: int) -> int:
 
 
 class _Threads:
-    """Thread counts of the BLAS libraries of this process, which concurrent solves share."""
+    """Thread counts of the libraries of this process, which concurrent calls share."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._solves, self._limits = 0, [1]
-        self._fixed: int | None = None
-        self._since, self._free, self._worthwhile = CpuTimes(0.0, 0.0, 0.0), 1, False
+        self._forget()
+        # A child has the threads that its parent began with, and takes none of its calls over.
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin_anew)
+
+    def _forget(self) -> None:
+        self._open: list[int | None] = []
+        self._limits: dict[str, tuple[Any, int]] = {}
+        self._since: CpuTimes | None = None
+        self._free, self._worthwhile = 1, False
+
+    def _begin_anew(self) -> None:
+        self._lock = threading.RLock()
+        self._restore()
 
     def begin(self, fixed: int | None) -> None:
-        """Take over the libraries at the first of several solves."""
+        """Take over the libraries at the first of several calls, and those loaded since."""
         with self._lock:
-            if self._solves == 0:
-                self._limits = [library.get_num_threads() for library in _libraries()]
-                self._fixed, self._free, self._worthwhile = fixed, 1, False
-                if self._adapts:
-                    self._since = CpuTimes.now()
-                self._set(fixed or 1)
-            self._solves += 1
+            self._open.append(fixed)
+            libraries = _libraries(tuple(name for name in _BRING if name in sys.modules))
+            for name in libraries.keys() - self._limits.keys():
+                library = libraries[name]
+                self._limits[name] = (library, library.get_num_threads())
+                self._set(*self._limits[name])
+            if fixed is not None:
+                self._set_all()
 
-    def end(self) -> None:
-        """Restore the libraries at the last of several solves."""
+    def end(self, fixed: int | None) -> None:
+        """Restore the libraries at the last of several calls."""
         with self._lock:
-            self._solves -= 1
-            if self._solves == 0:
-                for library, limit in zip(_libraries(), self._limits, strict=True):
-                    library.set_num_threads(limit)
+            self._open.remove(fixed)
+            if not self._open:
+                self._restore()
+            elif fixed is not None or self._worthwhile:
+                self._worthwhile = False
+                self._set_all()
 
     def choose(self, work: float | None) -> None:
         """Set the threads for the piece of work to come."""
         with self._lock:
-            if self._solves == 0 or not self._adapts:
+            limit = self._most()
+            if self._fixed is not None or limit == 1:
                 return
             if work is not None:
                 self._worthwhile = work >= WORTHWHILE
-            if time.perf_counter() - self._since.wall >= WINDOW:
+            if self._worthwhile and self._since is None:
+                self._since = CpuTimes.now()
+            if self._since is not None and time.perf_counter() - self._since.wall >= WINDOW:
                 now = CpuTimes.now()
-                self._free = threads_for(self._since, now, max(self._limits))
+                self._free = threads_for(self._since, now, limit)
                 self._since = now
-            self._set(self._free if self._worthwhile else 1)
+            self._set_all()
+
+    def limit_of(self, name: str, now: int) -> int:
+        """Return what a library may have at most: what is fixed, or had before, or else has now."""
+        with self._lock:
+            return self._fixed or self._limits.get(name, (None, now))[1]
 
     @property
-    def _adapts(self) -> bool:
-        """True if there is a choice."""
-        return self._fixed is None and max(self._limits, default=1) > 1
+    def _fixed(self) -> int | None:
+        """The threads that the last call which fixes them asks for."""
+        return next((one for one in reversed(self._open) if one is not None), None)
 
-    def _set(self, threads: int) -> None:
-        for library in _libraries():
-            if library.get_num_threads() != threads:
-                library.set_num_threads(threads)
+    def _most(self) -> int:
+        return max((limit for _, limit in self._limits.values()), default=1)
+
+    def _set(self, library: Any, limit: int) -> None:
+        count = self._fixed or (min(self._free, limit) if self._worthwhile else 1)
+        if library.get_num_threads() != count:
+            library.set_num_threads(count)
+
+    def _set_all(self) -> None:
+        for library, limit in self._limits.values():
+            self._set(library, limit)
+
+    def _restore(self) -> None:
+        for library, limit in self._limits.values():
+            if library.get_num_threads() != limit:
+                library.set_num_threads(limit)
+        self._forget()
 
 
-_THREADS = _Threads()
+THREADS = _Threads()
 
 
 @contextmanager
-def blas_threads(fixed: int | None = None) -> Iterator[None]:
-    """Give BLAS one thread to begin with, and as many as before at the end.
+def few_threads(fixed: int | None = None) -> Iterator[None]:
+    """Give BLAS and torch one thread to begin with, and as many as before at the end.
 
-    Within it `choose_threads` may give more, but never more than BLAS had before (`OMP_NUM_THREADS`
-    and threadpoolctl decide that); with `fixed` it has so many throughout. Solves that run at the
-    same time share one BLAS: the first one's setting holds for all of them.
+    Within it `choose_threads` may give more, but never more than they had before
+    (`OMP_NUM_THREADS`, threadpoolctl and `torch.set_num_threads` decide that); with `fixed` they
+    have so many throughout. Calls that run at the same time share the libraries: within one that
+    fixes their threads, all have these.
     """
-    _THREADS.begin(fixed)
+    THREADS.begin(fixed)
     try:
         yield
     finally:
-        _THREADS.end()
+        THREADS.end(fixed)
 
 
 def choose_threads(work: float | None = None) -> None:
-    """Give BLAS as many threads as `threads_for` says, for the piece of `work` flops to come.
+    """Give the libraries as many threads as `threads_for` says, for `work` flops to come.
 
     Without `work` the piece is part of the last one: look whether the load has changed.
     """
-    _THREADS.choose(work)
+    THREADS.choose(work)
+
+
+# Modules that bring a library along, in the order in which they are looked for.
+_BRING = ("numpy", "scipy.linalg", "torch.nn")
 
 
 @cache
-def _libraries() -> list[Any]:
-    """Controllers of the BLAS libraries that NumPy and SciPy have loaded."""
+def _libraries(loaded: tuple[str, ...]) -> dict[str, Any]:
+    """Return what sets the threads of the BLAS libraries of `loaded` modules, and of torch."""
     from threadpoolctl import ThreadpoolController
 
     found = ThreadpoolController().select(user_api="blas")
-    return list(found.lib_controllers)
+    libraries: dict[str, Any] = {one.filepath: one for one in found.lib_controllers}
+    return libraries | ({"torch": sys.modules["torch"]} if "torch.nn" in loaded else {})
 
 
 def _idle_seconds() -> float:

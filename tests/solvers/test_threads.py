@@ -1,16 +1,18 @@
-"""Threads of BLAS: as many as find a free core, none where a piece of work is short."""
+"""Threads of BLAS and torch: as many as find a free core, one where a piece of work is short."""
 
 from __future__ import annotations
 
+import multiprocessing
 from typing import Any
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from solvers import MaxMarginProgram, Settings, Status, solve
+import implicit_bias as ib
+from solvers import THREADS, MaxMarginProgram, Settings, Status, few_threads, solve
 from solvers.numerics import threads
-from solvers.numerics.threads import CpuTimes, threads_for
+from solvers.numerics.threads import CpuTimes, choose_threads, threads_for
 from tests.problems import gln_construction
 
 START = CpuTimes(wall=5.0, own=2.0, idle=40.0)
@@ -59,9 +61,7 @@ def seen(program: MaxMarginProgram, **settings: Any) -> tuple[list[set[int]], np
     counts: list[set[int]] = []
     with threadpool_limits(2, user_api="blas"):
         before = blas()
-        ours = {
-            library.filepath for library in threads._libraries() if before[library.filepath] == 2
-        }
+        ours = {path for path in threads._libraries(()) if before.get(path) == 2}
         assert ours
 
         def note(*_: object) -> None:
@@ -97,6 +97,72 @@ def test_long_iterations_get_the_free_cores_and_short_ones_one_thread(monkeypatc
     counts, alone = seen(program, threads=1)
     assert counts[-1] == {1}
     np.testing.assert_allclose(answer, alone, rtol=0, atol=1e-7 * np.abs(alone).max())
+
+
+class Library:
+    """What counts the threads that it is set to, and begins with four."""
+
+    def __init__(self) -> None:
+        self.threads, self.sets = 4, 0
+
+    def get_num_threads(self) -> int:
+        return self.threads
+
+    def set_num_threads(self, count: int) -> None:
+        self.threads, self.sets = count, self.sets + 1
+
+
+@pytest.fixture
+def library(monkeypatch) -> Library:
+    one = Library()
+    monkeypatch.setattr(threads, "_libraries", lambda loaded: {"torch": one})
+    return one
+
+
+@pytest.mark.usefixtures("quiet_machine")
+def test_there_is_one_thread_or_what_is_asked_for_or_what_pays(library) -> None:
+    with few_threads():
+        seen = [library.threads]
+        with few_threads(3), few_threads():
+            seen += [library.threads, THREADS.limit_of("torch", 9)]
+        with few_threads():
+            choose_threads(1e15)
+            seen.append(library.threads)
+        assert [*seen, library.threads, THREADS.limit_of("torch", 9)] == [1, 3, 3, 2, 1, 4]
+    assert (library.threads, THREADS.limit_of("torch", 9)) == (4, 9)
+
+
+def test_public_functions_begin_with_one_thread(library) -> None:
+    seen = []
+    network, settings = ib.DeepLinear(2), ib.TrainingSettings(schedule=((2, 0.1),))
+    ib.train(network, np.eye(2), np.array([1.0, -1.0]), settings=settings,
+             callback=lambda *_: seen.append(library.threads))  # fmt: skip
+    assert set(seen) == {1}
+    assert library.threads == 4
+
+
+def test_a_library_that_is_loaded_on_the_way_is_held_from_the_next_door_on(monkeypatch) -> None:
+    first, second = Library(), Library()
+    with few_threads():
+        monkeypatch.setattr(threads, "_libraries", lambda loaded: {"a": first, "b": second})
+        with few_threads():
+            assert (first.threads, second.threads) == (1, 1)
+        assert (first.threads, first.sets, second.threads) == (1, 1, 1)
+    assert (first.threads, first.sets, second.threads, second.sets) == (4, 2, 4, 2)
+
+
+def test_a_forked_process_has_the_threads_that_its_parent_began_with(library) -> None:
+    here, there = multiprocessing.Pipe()
+
+    def tell() -> None:
+        there.send((library.threads, THREADS.limit_of("torch", 9)))
+
+    with few_threads():
+        child = multiprocessing.get_context("fork").Process(target=tell)
+        child.start()
+        assert here.recv() == (4, 9)
+        child.join()
+        assert library.threads == 1
 
 
 def test_threads_that_are_asked_for_are_there_throughout() -> None:

@@ -12,7 +12,7 @@ from ..._support.words import nearest
 from ..cells import Cell
 from ..records import Outcome
 from ..store import Store
-from ..work import Work, own_threads
+from ..work import Work
 
 ENDED = "the process that ran the cell was ended from outside: by lack of memory, or by hand"
 # Arguments of joblib.Parallel that the sweep sets, and what says them instead.
@@ -53,8 +53,7 @@ def run_on_processes(
     A process that is killed costs the cell that it ran. It is tried once more, alone.
     """
     if jobs == 1:
-        with own_threads(work.how.threads):
-            yield from map(work, cells)
+        yield from map(work, cells)
         return
     work = replace(work, parent=os.getpid())
     follower = Store(work.folder).follower()
