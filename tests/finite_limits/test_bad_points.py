@@ -91,6 +91,55 @@ def test_what_does_not_interpolate_is_no_interpolant() -> None:
         assert replace(torn, proof=proof).certify(X, [1.0, 2.0]).status is Status.INACCURATE
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_a_misfit_is_a_share_of_the_targets_and_proofs_are_of_samples_of_any_size(scale) -> None:
+    X = np.array([[1.0, 0.0], [1.0, 0.0]])
+    limit = solve_fit(X[:1], [scale], loss="squared").require()
+    found = replace(limit, dual=np.full(2, 0.5 / scale), tol=1e-12)
+    misfit = found.certify(X, [scale, scale * (1 + 2e-10)]).certificate.misfit
+    assert misfit == pytest.approx(1e-10, rel=1e-4)
+    torn = solve_fit(X * [[1.0], [scale]], [2.0, scale], loss="squared")
+    assert torn.status is Status.NOT_INTERPOLABLE
+
+
+def test_of_a_ball_it_is_said_whether_it_binds_and_the_least_loss_may_be_zero() -> None:
+    X = np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 1.0]])
+    for size in (1e-4, 1.0, 1e4):
+        y = size * np.array([1.0, -1.0, 0.5])
+        ball = solve_fit(X, y, loss="squared", radius=0.1 * size, norm="l2").require()
+        assert ball.binds and ball.size == pytest.approx(0.1 * size)
+        assert not solve_fit(X, y, loss="squared", penalty=0.1 * size, norm="l2").binds
+        assert not solve_fit(X, y, loss="squared", radius=10 * size, norm="l2").binds
+    zero = solve_fit(X, np.zeros(3), loss="squared", radius=1.0).require()
+    assert (zero.objective, zero.gap) == (0.0, 0.0)
+    # The logistic loss is above 0, and of less than 1e-290 no digits are known.
+    ball = solve_fit(X, np.ones(3), radius=1.0)
+    far = replace(ball, zeta=np.full(2, 500.0), dual=np.zeros(3), radius=1e3).certify(X, np.ones(3))
+    assert far.objective < 1e-290 and far.gap == np.inf
+
+
+WIDE = np.array([[2.0, 1.0, 0.0, 1.0], [1.0, -1.0, 1.0, 0.5], [0.5, 1.0, 1.0, -2.0]])
+TWICE = WIDE[:, [0, 0, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("X", "how", "unique"),
+    [
+        (WIDE, {"penalty": 0.1, "norm": "l1"}, True),
+        (TWICE, {"penalty": 0.1, "norm": "l1"}, False),
+        (TWICE, {"penalty": 0.1, "norm": "ridge"}, True),
+        (TWICE, {"penalty": 0.1, "norm": "l2"}, True),
+        (WIDE, {"penalty": 0.1, "norm": "linf"}, False),
+        (WIDE, {"norm": "l2"}, False),
+        (WIDE, {"radius": 0.1, "norm": "linf"}, False),
+        (WIDE[:, :3], {"radius": 0.1, "norm": "linf"}, True),
+    ],
+)
+def test_coefficients_that_scores_tell_apart_are_unique(X, how, unique) -> None:
+    limit = solve_fit(X, [1.0, -2.0, 0.5], loss="squared", **how).require()
+    assert limit.is_unique is unique
+
+
 # Points of diagonal networks
 
 

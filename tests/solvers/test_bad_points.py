@@ -93,6 +93,21 @@ def test_sums_that_do_not_cancel_need_no_compensation(monkeypatch) -> None:
     assert certify(program, np.ones((1, 4)), np.ones(50)).gap < np.inf
 
 
+@pytest.mark.parametrize(("size", "n"), [(3e-308, 1), (1.0, 1500), (1e307, 4), (1e307, 40)])
+def test_lower_bounds_are_below_the_optimum_at_the_ends_of_the_range_and_of_pieces(size, n) -> None:
+    rng = np.random.default_rng(4)
+    x, y = size * rng.uniform(0.9, 1.1, n), np.sign(rng.uniform(-0.3, 0.7, n))
+    program = MaxMarginProgram(GatedDesign(x[:, None], np.ones((n, 1)), ONE_GROUP), y)
+    lam = rng.random(n)
+    with np.errstate(over="ignore", invalid="ignore"):
+        bound = Fraction(certify(program, dual=lam).dual_objective)
+    total = exact(lam).sum() / abs((exact(lam) * exact(y) * exact(x)).sum())
+    assert bound <= total
+    # Blocks that are too large for a number bound nothing, and others are bounded closely.
+    assert bound == 0 if n * size > 1e308 else bound >= total * Fraction(0.4)
+    assert size != 1 or bound >= total * Fraction(1 - 1e-8)
+
+
 @pytest.mark.parametrize("scale", [1.0, 2.0**20])
 @pytest.mark.parametrize("units", [0, 1, 3, 100])
 def test_what_counts_as_inseparable_is_told_to_half_a_unit_in_the_last_place(units, scale) -> None:
@@ -119,6 +134,8 @@ def test_no_point_at_all_has_no_margin_and_numbers_prove_what_they_are() -> None
     assert not replace(nothing, separation_bound=2.0**-51).proves_inseparability()
     with pytest.raises(FrozenInstanceError):
         nothing.gap = 0.0
+    with pytest.raises(TypeError, match="`gap` must be a number"):
+        replace(nothing, gap="0")
 
 
 def test_the_gap_contains_its_rounding() -> None:
