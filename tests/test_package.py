@@ -533,19 +533,6 @@ def readme() -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_the_python_blocks_of_the_readme_run_one_after_the_other(
-    tmp_path, monkeypatch, capsys
-) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", readme(), flags=re.DOTALL | re.MULTILINE)
-    assert blocks
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": "readme"}
-    for number, block in enumerate(blocks, start=1):
-        exec(compile(block, f"README.md, Python block {number}", "exec"), namespace)
-    # The first block is the one that a newcomer pastes: it shows a certified limit.
-    assert "SOLVED" in capsys.readouterr().out
-
-
 def test_every_option_that_the_readme_shows_exists() -> None:
     from implicit_bias.cli import compare
     from implicit_bias.models import MODELS

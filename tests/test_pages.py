@@ -42,6 +42,8 @@ FENCE = re.compile(r"```(\S*)")
 MARKER = re.compile(r"<!-- (not run|tested with|exit code): (.+) -->")
 # What `.ci/run` runs in a fresh environment, before any test.
 CI = "<!-- ci -->"
+# A list of links that are entries of the navigation.
+LISTED = re.compile(r"<!-- pages -->\n+((?:(?:- |  ).*\n?)+)")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PRINTED = re.compile(r"print\(.*\)  # ([-+\d.e ]+)$")
 
@@ -184,11 +186,17 @@ def test_tests_that_are_named_are_there(page) -> None:
             inside = found.body
 
 
-def test_every_page_is_in_the_index() -> None:
-    index = PAGES["docs/index.md"]
-    named = {(ROOT / "docs" / link.partition("#")[0]).resolve() for link in LINK.findall(index)}
-    pages = set(ROOT.glob("docs/**/*.md")) - {ROOT / "docs" / "index.md"}
-    assert not pages - named, sorted(path.name for path in pages - named)
+def test_every_page_is_in_one_list_of_the_navigation_and_lists_stay_short() -> None:
+    """From the front page on, by the lists below `<!-- pages -->` that the site is made of."""
+    listed = ["docs/index.md"]
+    for page in listed:
+        for items in LISTED.findall(PAGES.get(page, "")):
+            links = re.findall(r"^- \[[^\]]+\]\(([^)#]+)\)", items, flags=re.M)
+            assert 1 <= len(links) <= (8 if page == "docs/index.md" else 7), page
+            targets = [(ROOT / page).parent / link for link in links]
+            listed += [path.resolve().relative_to(ROOT).as_posix() for path in targets]
+    pages = [page for page in listed if page.startswith("docs/")]
+    assert sorted(pages) == sorted([*(one for one in PAGES if "/" in one), "docs/tour.ipynb"])
 
 
 @pytest.mark.parametrize("page", GENERATED)

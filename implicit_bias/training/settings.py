@@ -53,6 +53,8 @@ class TrainingSettings:
         network whose kinks are rounded, at temperatures and widths that fall in stages. Nothing is
         proved; networks of two layers end within 1e-5 of their own certified local optimum, not
         always that which "annealed" goes to. Its log(1 / loss) compares with no other either.
+        "sign", "spectral", "muon" and others: steps in a norm. Of linear predictors the margin goes
+        to the largest in that norm [6]_ [7]_; of several layers directions go to KKT points [8]_.
     loss : {"logistic", "exponential", "squared", "cross-entropy", "excess", "softmax", "attention"}
         Of a score f and a target y: log(1 + exp(-y f)), exp(-y f), (y - f)^2 / 2,
         KL(y, sigmoid(f)) of soft labels y, f - y for a network that returns its loss and its least
@@ -68,8 +70,8 @@ class TrainingSettings:
     schedule : tuple of (steps, learning rate), optional
         Phases, one after the other. A rate of None leaves the step size to the trainer; "constant"
         needs numbers, "momentum", "dual", "annealed" and "smoothed" take None alone. By default two
-        phases of 1600 steps at 0.04 and 0.01 for "constant", 2000 steps for "annealed", 12000 for
-        "smoothed", 150000 for "sign", 20000 for other steps in a norm, 3000 for others. Steps in a
+        phases of 1600 steps at 0.04 and 0.01 for "constant" [1]_, 2000 steps for "annealed",
+        12000 for "smoothed", 150000 for "sign", 20000 for others in a norm, 3000 else. Steps in a
         norm at a given rate fall, of a network of L layers like t^-p with p = max(1/2, 1 - 1/L)
         after the first thousand. Those that the trainer chooses are without momentum a share of
         what a quadratic along the step would ask for, measured in every step, 0.6 of one layer

@@ -347,7 +347,7 @@ def test_seconds_and_memory_beside_cvxpy() -> None:
     small, middle = (10, 2, 500), (20, 2, 1000)
     scs = [seconds[(*size, "cvxpy:SCS")] / seconds[(*size, "interior-point")]
            for size in (small, middle)]  # fmt: skip
-    says("README.md", "200 to 350 times faster")
+    says("performance.md", "200 to 350 times faster")
     assert 200 < min(scs) < max(scs) < 350
     for size in (small, middle):
         (line,) = [one for one in lines("speed.md") if one[0] == str(size) and len(one) == 5]
@@ -696,12 +696,12 @@ def test_diagonal_networks_of_three_scales() -> None:
         one = example("diagonal", f"squared, {scale}")
         cells = [scale, f"{one.l1_limit:.3f}", f"{one.l2_limit:.3f}", f"{one.limit_error:.1e}",
                  f"{one.start_error:.1e}"]  # fmt: skip
-        assert_has("finite-limits.md", cells)
+        assert_has("diagonal.md", cells)
     told = []
     for scale, digits in {"0.01": 2, "0.1": 3, "1": 3, "10": 3}.items():
         ratio = example("diagonal", f"logistic, {scale}").potential_ratio
         told.append(f"{ratio:.{digits}f}".removeprefix("0"))
-    says("finite-limits.md", f"It is {told[0]}, {told[1]}, {told[2]} and {told[3]} at the end")
+    says("diagonal.md", f"It is {told[0]}, {told[1]}, {told[2]} and {told[3]} at the end")
     shares = [100 * example("penalties", f"penalty {x}").agreement
               for x in ("0.01", "0.001", "0.0001", "1e-06")]  # fmt: skip
     says("finite-limits.md", f"agree on {', '.join(f'{x:.1f}' for x in shares)} % at penalties")

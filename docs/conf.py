@@ -1,0 +1,234 @@
+"""The site of the documentation, built by `python -m sphinx -W docs site`.
+
+Pages are plain Markdown, which a code host shows as well. What the site adds is made here: the
+navigation, of the lists of links below `<!-- pages -->`; the API reference, of the public names;
+links from `code` to what it names and from words to the glossary; and formulas as MathML, which
+browsers show without a script.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from math_core import LatexError, LatexToMathML
+from sphinx.util.logging import getLogger
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent))
+
+import implicit_bias as ib  # noqa: E402
+
+project, author, release = "implicit-bias", "The implicit-bias developers", ib.__version__
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+default_role = "code"
+
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 4
+nb_execution_mode = "off"
+
+autodoc_typehints = "none"
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_param = napoleon_use_rtype = False
+
+# An attribute that several classes have leads nowhere, and need not.
+suppress_warnings = ["ref.python"]
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"implicit-bias {release}"
+html_static_path, html_css_files = ["site.css"], ["site.css"]
+html_copy_source = html_show_sourcelink = False
+html_math_renderer = "mathml"
+html_theme_options = {
+    "header_links_before_dropdown": 8,
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+LIST = re.compile(r"<!-- (pages|cards) -->\n+((?:(?:- |  ).*\n?)+)")
+FIRST_LINK = re.compile(r"^- \[([^\]]+)\]\(([^)#\s]+)[^)]*\)", re.M)
+INCLUDE = re.compile(r"<!-- include: (\S+) -->.*", re.S)
+STUB = re.compile(r"\.\./implicit_bias/(\w+?)(?:/__init__)?\.pyi")
+LATEX = LatexToMathML()
+# Words of the glossary that other sentences use otherwise.
+ORDINARY = {"direction", "exit", "gap", "limit", "live", "path", "shares", "value", "agreement"}
+
+
+def navigation(app: Any, docname: str, source: list[str]) -> None:
+    """Make trees of the marked lists of a page, and links within the site of those out of it."""
+    text = INCLUDE.sub(lambda found: (DOCS / found[1]).read_text("utf-8"), source[0])
+    if text != source[0]:
+        text = text.replace("](docs/", "](")
+    text = text.replace("](../CONTRIBUTING.md", "](contributing.md")
+    text = text.replace("](../CHANGELOG.md", "](changes.md")
+    text = STUB.sub(lambda found: f"api/{found[1].replace('__init__', 'implicit_bias')}.rst", text)
+
+    def made(found: re.Match[str]) -> str:
+        kind, items = found.groups()
+        if kind == "cards":
+            return f":::{{container}} cards\n{items}\n:::\n"
+        (*_, head) = ["", *re.findall(r"^##+ (.+)$", text[: found.start()], re.M)]
+        entries = [f"{name.replace('`', '')} <{to}>" for name, to in FIRST_LINK.findall(items)]
+        tree = "\n".join(["```{toctree}", ":hidden:", f":caption: {head}", "", *entries, "```"])
+        return f"{items}\n{tree}\n"
+
+    source[0] = LIST.sub(made, text)
+
+
+def reference(app: Any) -> None:
+    """Write a page for each namespace, with the names that no page before it has."""
+    (DOCS / "api").mkdir(exist_ok=True)
+    names = [name for name in ib.__all__ if not name.startswith("__")]
+    spaces = [name for name in names if inspect.ismodule(getattr(ib, name))]
+    own = sorted(set(names) - set(spaces))
+    shown: list[object] = []
+    for space in ("", *spaces):
+        path = f"implicit_bias.{space}".rstrip(".")
+        module = import_module(path)
+        listed = sorted(set(module.__all__) - set(names)) if space else own
+        lines = [path, "=" * len(path), "", f".. module:: {path}", "", inspect.getdoc(module), ""]
+        for name in listed:
+            lines += [f"- `{name}`: {first_line(getattr(module, name))}"]
+        for name in listed:
+            thing = getattr(module, name)
+            if any(thing is one for one in shown):  # a name of two namespaces
+                continue
+            shown.append(thing)
+            kind, options = "function" if inspect.isfunction(thing) else "data", []
+            if inspect.isclass(thing):
+                kind = "exception" if issubclass(thing, BaseException) else "class"
+                options = ["   :members:", "   :show-inheritance:"]
+            lines += ["", f".. auto{kind}:: {name}", *options]
+        target = DOCS / "api" / f"{space or 'implicit_bias'}.rst"
+        text = "\n".join(lines) + "\n"
+        if not target.exists() or target.read_text("utf-8") != text:
+            target.write_text(text, "utf-8")
+
+
+def formulas(app: Any, what: str, name: str, thing: object, options: Any, lines: list[str]) -> None:
+    """Keep indented formulas of docstrings line by line, as they stand."""
+    text = re.sub(
+        r"^( *)(?! |\.\. )(\S.*(?<!:))\n\n(?=\1    \S)",
+        r"\1\2\n\n\1::\n\n",
+        "\n".join(lines),
+        flags=re.M,
+    )
+    lines[:] = text.split("\n")
+
+
+def skipped(app: Any, what: str, name: str, thing: object, skip: bool, options: Any) -> bool | None:
+    """Leave out the methods that scikit-learn makes for its routing of metadata."""
+    return True if re.fullmatch(r"[sg]et_\w+_request", name) else None
+
+
+def first_line(thing: object) -> str:
+    """The first sentence of a docstring; a constant has that of its class, which is not its own."""
+    if not (inspect.isfunction(thing) or inspect.isclass(thing)):
+        return "a constant."
+    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+
+
+def glossary() -> dict[str, tuple[str, str]]:
+    """The anchor and the meaning of each word."""
+    text = (DOCS / "glossary.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([a-z][^|]*?) \| (.+) \|$", text, re.M)
+    found = {}
+    for words, meaning in rows:
+        for word in re.split(r", ", words.replace("`", "")):
+            found[word] = (nodes.make_id(f"word-{words}"), re.sub(r"[`*]|\\(?=\|)", "", meaning))
+    return {word: found[word] for word in found if word not in {"word", *ORDINARY}}
+
+
+def links(app: Any, doctree: nodes.document, docname: str) -> None:
+    """Lead from code to the reference, and from the first use of a word to the glossary."""
+    objects = app.env.domains.python_domain.objects
+    if not hasattr(app, "short_names"):
+        app.words = glossary()
+        app.short_names = {
+            name.rpartition(".")[2]: name
+            for name, entry in objects.items()
+            if entry.objtype in ("function", "class", "exception")
+        }
+
+    def linked(text: str, to: str, anchor: str, **said: str) -> nodes.reference:
+        uri = app.builder.get_relative_uri(docname, to) + f"#{anchor}"
+        return nodes.reference("", text, internal=True, refuri=uri, **said)
+
+    def free(node: nodes.Node) -> bool:
+        return not any(
+            isinstance(above, nodes.reference | nodes.title | nodes.literal | nodes.math)
+            or above.tagname.startswith("desc_sig")
+            for above in parents(node)
+        )
+
+    for literal in list(doctree.findall(nodes.literal)):
+        text = literal.astext()
+        found = re.fullmatch(r"(ib\.|implicit_bias\.)?(\w[\w.]*)(\(.*\))?", text)
+        if not found or not free(literal):
+            continue
+        plain = found[2].islower() and "_" not in found[2] and not found[3]
+        name = f"implicit_bias.{found[2]}" if found[1] else app.short_names.get(found[2], "")
+        if name in objects and (found[1] or not plain):
+            entry = objects[name]
+            whole = linked("", entry.docname, entry.node_id)
+            literal.replace_self(whole)
+            whole += literal
+
+    if docname == "glossary":
+        for row in doctree.findall(nodes.row):
+            row["ids"].append(nodes.make_id(f"word-{row[0].astext()}"))
+    if docname == "glossary" or docname.startswith("api"):
+        return
+    left = dict(app.words)
+    for paragraph in doctree.findall(nodes.paragraph):
+        for text in list(paragraph.findall(nodes.Text)):
+            if not left or not free(text):
+                continue
+            word = re.compile(
+                rf"(?<![-\w])({'|'.join(map(re.escape, sorted(left, key=len)[::-1]))})s?(?![-\w])"
+            )
+            found = word.search(text)
+            if found:
+                anchor, meaning = left.pop(found[1])
+                link = linked(found[0], "glossary", anchor, reftitle=meaning, classes=["word"])
+                before, after = nodes.Text(text[: found.start()]), nodes.Text(text[found.end() :])
+                text.parent.replace(text, [before, link, after])
+
+
+def parents(node: nodes.Node) -> list[nodes.Node]:
+    above = []
+    while node.parent is not None:
+        node = node.parent
+        above.append(node)
+    return above
+
+
+def formula(visitor: Any, node: nodes.math | nodes.math_block) -> None:
+    """Write a formula as MathML."""
+    block = isinstance(node, nodes.math_block)
+    try:
+        made = LATEX.convert_with_local_state(node.astext(), displaystyle=block)
+    except LatexError as error:
+        getLogger(__name__).warning("%s in %r", error, node.astext(), location=node)
+        made = ""
+    visitor.body.append(f'<div class="math">{made}</div>\n' if block else made)
+    raise nodes.SkipNode
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("builder-inited", reference)
+    app.connect("source-read", navigation)
+    app.connect("autodoc-process-docstring", formulas, priority=100)
+    app.connect("autodoc-skip-member", skipped)
+    app.connect("doctree-resolved", links)
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
