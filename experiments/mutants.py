@@ -59,6 +59,7 @@ _RELU = (
     "tests/relu_limits/test_relu_limits.py",
     "-k", "not (sixty or kinks_on_a_grid or births or weaker or leaky_networks or random_data)",
 )  # fmt: skip
+FROZEN = "tests/test_frozen.py"  # of classes of all modules
 _KKT = ("tests/measures/test_kkt_ratio.py", "tests/measures/test_kkt.py")
 
 
@@ -76,7 +77,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "solvers/certificates/constrained.py": ("tests/solvers/test_constrained.py",),
     "solvers/certificates/max_margin.py": (
         *_BOUNDS[:2], "tests/once_wrong/test_certificates.py",
-        "-k", "test_certificate or test_bad_points or proves_no_gap",
+        "-k", "test_certificate or test_bad_points or proves_no_gap or frozen",
     ),
     "solvers/certificates/fits.py": (
         "tests/finite_limits/test_bad_points.py", "tests/once_wrong/test_certificates.py",
@@ -92,11 +93,11 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "implicit_bias/limits/kernels/margin.py": ("tests/kernels/test_limits.py",),
     "implicit_bias/limits/kernels/regression.py": ("tests/kernels/test_limits.py",),
     "implicit_bias/limits/relu/arrangement.py": (
-        "tests/relu_limits/test_bounds.py", "-k", "arrangement or cancel",
+        "tests/relu_limits/test_bounds.py", "-k", "arrangement or cancel or frozen",
     ),
     "implicit_bias/limits/relu/bound.py": (
         "tests/relu_limits/test_bounds.py", "tests/solvers/test_bad_points.py",
-        "-k", "arrangement or cancel or patterns or bounds_of_relu or refused",
+        "-k", "arrangement or cancel or patterns or bounds_of_relu or refused or frozen",
     ),
     "implicit_bias/limits/relu/least_bias.py": ("tests/relu_limits/test_least_bias.py",),
     "implicit_bias/measures/kkt.py": _KKT,
@@ -114,6 +115,7 @@ OPERATORS = re.compile(
 )
 # Edges of comparisons beside their opposites, where the other side is a number.
 EDGES = re.compile(".*_(Lt_LtE|LtE_Lt|Gt_GtE|GtE_Gt)")
+TYPES = "TYPE_CHECKING"  # a condition of imports for annotations alone
 _LIBRARIES = ("numpy", "scipy.optimize", "sklearn.svm", "torch", "cvxpy", "pytest", "hypothesis")
 _OWN = ("experiments", "implicit_bias", "solvers", "tests")
 
@@ -160,11 +162,11 @@ def mutants(text: str) -> Iterator[Mutant]:
         for index, (place, _) in enumerate(operator.mutation_positions(node)):
             if any(a <= place < b for a, b in told) or not _says_more(name, index, node, place):
                 continue
-            line, column = node.get_start_pos_of_prefix()
+            (line, column), code = node.start_pos, node.get_code(include_prefix=False)
             first = begins[line - 1] + column
-            after = first + len(node.get_code())
             changed = operator.mutate(deepcopy(node, {id(node.parent): node.parent}), index)
-            mutant = text[:first] + changed.get_code() + text[after:]
+            becomes = changed.get_code(include_prefix=False)
+            mutant = text[:first] + becomes.lstrip() + text[first + len(code) :]
             change = (one[place[0] - 1].strip() for one in (lines, mutant.splitlines()))
             yield Mutant(mutant, place[0], Change(*change))
 
@@ -174,8 +176,12 @@ def _says_more(name: str, index: int, node: Any, place: tuple[int, int]) -> bool
     if EDGES.fullmatch(name):
         return any(child.type == "number" for child in node.children)
     if name.endswith("AddNot"):
-        told = [one.type for one in node.children if one.start_pos == place]
-        return "comparison" not in told and "not_test" not in told
+        told = next(one for one in node.children if one.start_pos == place)
+        while told.type in ("and_test", "or_test"):  # of which the first part is negated
+            told = told.children[0]
+        return told.type not in ("comparison", "not_test") and told.get_code(False) != TYPES
+    if "Binary" in name and node.parent.type == "parameters":  # a star
+        return False
     return not (name.endswith("NumberReplacer") and index)
 
 
@@ -287,7 +293,7 @@ def _try_all(copy: Path, module: str, seconds: float) -> bool:
     os.dup2(output, 2)
     sys.path[0] = os.environ["PYTHONPATH"] = str(copy)
     trials = _Trials(copy / module, seconds)
-    return _pytest(NEAREST[module], trials, _Killer()) == 0
+    return _pytest([FROZEN, *NEAREST[module]], trials, _Killer()) == 0
 
 
 def _pytest(paths: Iterable[str], *plugins: object) -> int:
@@ -345,9 +351,7 @@ class _Trials:
         for mutant in _left(self.module, text):
             own = statements[mutant.number]
             whole = bool(own & imported)
-            tests = [
-                test for test, (_, lines) in noted.items() if lines and (whole or own & set(lines))
-            ]
+            tests = [test for test, (_, lines) in noted.items() if whole or own & set(lines)]
             tests.sort(key=lambda test: noted[test][0] / (1 + self.kills[test]))
             took = list(accumulate(noted[test][0] for test in tests))
             tests = tests[: 1 + bisect_right(took, self.seconds)]

@@ -220,7 +220,7 @@ def _split(
 def _asked(constraint: Any) -> Any:
     """Parameter of a constraint `parameter <= expression`; None for others."""
     left = constraint.args[0]
-    named = left.parameters() == [left] and left.name() == "margins"
+    named = any(one is left for one in left.parameters()) and left.name() == "margins"
     return left if type(constraint).__name__ == "Inequality" and named else None
 
 

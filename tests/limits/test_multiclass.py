@@ -198,3 +198,62 @@ def test_wrong_arguments_are_named() -> None:
     ):
         with pytest.raises(ValueError, match=said):
             call()
+
+
+def test_units_are_measured_one_by_one_behind_gates_and_as_a_whole_without() -> None:
+    X, labels = three_classes()
+    whole = solve_multiclass_svm(X, labels).require()
+    assert whole.unit_norms == pytest.approx([whole.objective]) and whole.is_unique
+    assert whole.n_contexts is None and whole.live.tolist() == [True]
+    X, labels, contexts = contexts_of_classes()
+    limit = solve_multiclass_svm(X, labels, contexts, norm="sum-nuclear", n_contexts=2).require()
+    each = [np.linalg.norm(unit.reshape(3, -1), "nuc") for unit in limit.zeta]
+    assert limit.unit_norms == pytest.approx(each) and sum(each) == pytest.approx(limit.objective)
+    assert limit.n_contexts == limit.zeta.shape[2] == 2 and not limit.is_unique
+    for size in (1e-5, 1e-7):
+        for scale in (1e-3, 1e3):
+            two = replace(limit, zeta=scale * np.stack([limit.zeta[0], size * limit.zeta[0]]))
+            assert two.live.tolist() == [True, size > 1e-6]
+
+
+def test_data_of_other_sizes_are_refused_for_a_certificate() -> None:
+    X, labels = three_classes()
+    limit = solve_multiclass_svm(X, labels).require()
+    for rows, columns in ((24, 8), (23, 9)):
+        with pytest.raises(ValueError, match="give the data that it was solved on"):
+            limit.certify(X[:rows, :columns], labels[:rows])
+
+
+def spoiled(limit):
+    """Limits whose arrays do not belong together, by what is said of them."""
+    zeta, dual, margins = limit.zeta, limit.dual, limit.margins
+    yield "of one number of samples and classes", [
+        {"margins": margins[1:]}, {"support": limit.support[:, 1:]}, {"dual": dual.ravel()},
+        {"zeta": zeta.ravel()}, {"zeta": np.delete(zeta, 0, -2)}, {"zeta": zeta[..., None, None]},
+        {"support": limit.support[1:], "margins": margins[1:]}, {"dual": dual[1:]},
+    ]  # fmt: skip
+    yield "not finite", [
+        {"zeta": np.where(zeta == zeta.max(), np.inf, zeta)}, {"margins": margins * np.nan},
+        {"dual": np.where(dual == dual.max(), np.nan, dual)},
+    ]  # fmt: skip
+    yield "support its certificate", [
+        {"margins": -margins}, {"margins": 0 * margins}, {"dual": dual - 1e-9}, {"tol": 1e-300},
+        {"zeta": zeta * (1 + 1e-8)}, {"margins": margins * (1 - 1e-8)}, {"zeta": 1.5 * zeta},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_files_of_arrays_that_do_not_belong_together_are_refused(tmp_path, behind) -> None:
+    X, labels = three_classes()
+    gates = np.ones((24, 1)) if behind else None
+    limit = solve_multiclass_svm(X, labels, gates).require()
+    for said, changes in spoiled(limit):
+        for change in changes:
+            found = replace(limit, **change)
+            assert said in found._fault(), change
+            if said.startswith("support"):  # of what is not called solved nothing is asked
+                assert not replace(found, status=ib.Status.INACCURATE)._fault()
+    kept = [limit, replace(limit, zeta=3 * limit.zeta, margins=3 * limit.margins)]
+    for name, one in enumerate([*kept, solve_multiclass_svm(X[:, :1], labels)]):
+        one.save(tmp_path / f"{name}.npz")
+        assert type(one).load(tmp_path / f"{name}.npz").status is one.status

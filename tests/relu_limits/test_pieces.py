@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import FrozenInstanceError, replace
+from functools import cache
 from pkgutil import resolve_name
 
 import cvxpy as cp
@@ -11,6 +13,8 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
+import implicit_bias as ib
+from implicit_bias.limits import relu_lower_bound, solve_relu_minnorm
 from implicit_bias.limits.relu import ReLUProblem, best_directions, sides
 from implicit_bias.programs import ReLUMargin
 
@@ -20,6 +24,12 @@ shortest, dual_function = (
 )
 Units, merged = (
     resolve_name(f"implicit_bias.limits.relu.problem:{name}") for name in ("Units", "merged")
+)
+ReLUPredictor = resolve_name("implicit_bias.limits.relu.limit:ReLUPredictor")
+largest_dual = resolve_name("implicit_bias.limits.relu.bound:largest_dual")
+no_network, on_one_line = (
+    resolve_name(f"implicit_bias.limits.relu.minimum_norm:{name}")
+    for name in ("no_network", "on_one_line")
 )
 split_units, too_many_kinks = (
     resolve_name(f"implicit_bias.limits.relu.kinks:{name}")
@@ -202,3 +212,161 @@ def test_best_directions_are_sorted_local_maxima_of_both_signs() -> None:
         assert close.max() < 1 - 1e-6
     one_label = ReLUProblem(problem.inputs, np.ones(9))
     assert {one.sign for one in best_directions(one_label, lam, np.zeros((0, 3)))} == {1.0}
+
+
+def test_pairs_on_one_ray_are_told_by_the_rounding_of_their_entries() -> None:
+    base = np.array([0.5, -3.0, 1.0])
+    # Off by five thirds of four roundings, by more than eight, and by what is seen.
+    near, far, off = (base + off * np.eye(3)[1] for off in (5 * 2.0**-51, 2.0**-48, 1e-8))
+    for scale in (2.0**-10, 1.0, 2.0**10):
+        X = np.array([base, 2 * base, -base / 4, near, far, off, [1.0, 2.0, 3.0]])
+        problem = ReLUProblem(scale * X, np.array([1.0, -1, -1, -1, -1, -1, -1]))
+        assert on_one_line(problem, 1.0) == [(0, 1), (0, 3)]
+        assert on_one_line(problem, -1.0) == [(0, 2)]
+        assert no_network(problem).startswith("samples 0 and 1 have different labels and are on")
+        apart = ReLUProblem(scale * X, np.array([1.0, 1, -1, 1, 1, -1, -1]))
+        assert on_one_line(apart, 1.0) == [] and len(on_one_line(apart, -1.0)) == 3
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4])
+def test_opposite_samples_of_two_labels_are_to_be_separated_by_a_line(scale) -> None:
+    half = np.array([[1.0, 0.0], [0.0, 2.0], [-3.0, -3.0]])
+    X = scale * np.vstack([half, -half])
+    y = np.array([1.0, 1, 1, -1, -1, -1])
+    assert "is positive at samples 0, 1, 2, whose opposites have the other label" in no_network(
+        ReLUProblem(X, y)
+    )
+    assert no_network(ReLUProblem(X, y * [1, 1, -1, 1, 1, -1])) == ""
+    assert no_network(ReLUProblem(X, np.array([1.0, -1, 1, 1, -1, 1]))) == ""
+    assert "sample 6 is 0" in no_network(ReLUProblem(np.vstack([X, [0, 0]]), np.append(y, 1)))
+
+
+def test_a_start_of_the_minimum_norm_is_checked_and_few_gates_are_doubled(monkeypatch) -> None:
+    X, y = np.array([[1.0, 0.2], [0.2, 1.0], [-1.0, -0.5]]), np.array([1.0, -1.0, 1.0])
+    start = ib.ReLU.from_weights([[1.0, 0.1], [0.2, 1.0]], [1.0, -1.0])
+    with pytest.raises(ValueError, match=r"slope 0.5 of `slope`, got 0"):
+        solve_relu_minnorm(X, y, slope=0.5, start=start)
+    with pytest.raises(ValueError, match=r"`start` must take the 3 columns of `X`, got a .* of 2"):
+        solve_relu_minnorm(np.eye(3), np.array([1.0, -1.0, 1.0]), start=start)
+    # Where gates do not separate the data, the search begins anew with twice as many.
+    begun = []
+
+    def seek(programs, units, *_):
+        begun.append(units)
+        return replace(nothing, status=ib.Status.FAILED if len(begun) < 3 else ib.Status.STATIONARY)
+
+    problem = ReLUProblem(X, y)
+    nothing = resolve_name("implicit_bias.limits.relu.search:failed")(problem, (), "")
+    monkeypatch.setattr("implicit_bias.limits.relu.minimum_norm.seek", seek)
+    solve_relu_minnorm(X, y)
+    assert [len(units.u) for units in begun] == [16, 32, 64]
+    for units in begun:
+        half = len(units.u) // 2
+        assert units.signs.tolist() == [1.0] * half + [-1.0] * half
+        np.testing.assert_array_equal(units.u[:half], units.u[half:])
+        np.testing.assert_array_equal(units.gates, X @ units.u.T > 0)
+    begun.clear()
+    assert solve_relu_minnorm(X, y, max_seconds=1e-9).status.name == "FAILED" and len(begun) == 1
+
+
+def test_bounds_of_all_widths_are_of_multipliers_at_any_scale() -> None:
+    rng = np.random.default_rng(7)
+    for rank in (3, 5):
+        X, y, lam = rng.normal(size=(6, rank)), np.resize([1.0, -1.0], 6), rng.random(6)
+        found = largest_dual(ReLUProblem(X, y), lam)
+        bound = relu_lower_bound(1e-200 * lam, X, y)
+        assert lam.sum() / found.bound == pytest.approx(bound, rel=1e-12)
+        at = abs(dual_function(ReLUProblem(X, y), lam, found.direction.v[None])[0])
+        assert at <= found.bound <= at * (1 + 1e-8) and (found.n_patterns > 0) is (rank > 3)
+
+
+# Points handed to the certificate of a limit
+
+X4 = np.array([[1.0, 0.2], [0.3, 2.0], [-1.0, -0.5], [0.5, -1.0]])
+Y4 = np.array([1.0, -1.0, 1.0, -1.0])
+
+
+@cache
+def limit_of(slope: float):
+    u = np.random.default_rng(1).normal(size=(20, 2))
+    network = ib.ReLU.from_weights(u, np.resize([1.0, -1.0], 20), slope=slope)
+    return ib.limits.relu_local_limit(network, X4, Y4)
+
+
+def bound_in_cones(limit) -> float:
+    """``sum(lam) / max_k ||v_k||``, in loops over cones and samples."""
+    largest = 0.0
+    for k, sign in enumerate(limit.cone_signs):
+        v = np.zeros(2)
+        for n in range(4):
+            share = limit.cone_gates[n, k] if Y4[n] == sign else limit.cone_shares[n, k]
+            v += limit.multipliers[n] * Y4[n] * (limit.slope + (1 - limit.slope) * share) * X4[n]
+        largest = max(largest, float(np.linalg.norm(v)))
+    return limit.multipliers.sum() / largest
+
+
+@SLOPES
+def test_any_shares_and_multipliers_bound_the_networks_in_the_cones(slope) -> None:
+    limit, rng = limit_of(slope), np.random.default_rng(2)
+    assert limit.status.name == "GLOBAL_OPTIMUM" and limit.certify(X4, Y4).status is limit.status
+    assert limit.bound == pytest.approx(bound_in_cones(limit))
+    for scale in np.repeat([1e-3, 0.1, 1.0], 5):
+        lam = np.abs(limit.multipliers + scale * rng.normal(size=4))
+        shares = np.clip(limit.cone_shares + scale * rng.normal(size=(4, 4)), 0, 1)
+        bad = replace(limit, multipliers=lam, cone_shares=shares)
+        found = bad.certify(X4, Y4)
+        assert found.bound == pytest.approx(bound_in_cones(bad)) and found.bound <= limit.value
+        lower = relu_lower_bound(lam, X4, Y4, slope=slope)
+        assert found.certificate.lower_bound == pytest.approx(lower)
+        assert found.status.name == "FAILED" and "above `tol`" in found.reason
+        assert found.gap == pytest.approx(found.value / found.bound - 1)
+    # What was not proved of all widths is not proved anew.
+    local = replace(limit, certificate=replace(limit.certificate, lower_bound=0.0))
+    again = local.certify(X4, Y4).certificate
+    assert (again.lower_bound, again.global_gap) == (0.0, math.inf)
+    assert "all widths not computed" in str(local) and "all widths 4." not in str(local)
+    assert f"all widths {limit.certificate.lower_bound:.10g}" in str(limit)
+    tiny = replace(limit, certificate=replace(limit.certificate, lower_bound=0.5))
+    assert tiny.certify(X4, Y4).certificate.lower_bound == pytest.approx(limit.value)
+    assert "all widths 0.5" in str(tiny)
+
+
+def test_units_outside_of_the_cones_by_rounding_alone_are_outside() -> None:
+    limit = limit_of(0.0)
+    cones = limit.cone_gates[::2, limit.cone_signs == 1].T.tolist()
+    assert sorted(cones) == [[False, True], [True, False]]  # of samples 0 and 2
+    h = int(np.argmax(limit.signs))
+    tiny = 2.0**-50  # beside the kink of sample 2
+    for off, inside in ((0.0, True), (-tiny, True), (tiny, False)):
+        units = limit.units.copy()
+        units[h] = -0.5 + off, 1.0
+        assert X4[2] @ units[h] == -off and replace(limit, units=units).in_own_cones is inside
+    units = np.where(np.arange(4)[:, None] == h, [0.3, -1.0], limit.units)  # open at 0 and 2
+    out = replace(limit, units=units)
+    found = out.certify(X4, Y4)
+    assert not out.in_own_cones and found.bound == 0 and found.gap == math.inf
+    # A unit that is zero is in every cone, whatever its sign.
+    more = replace(limit, units=np.vstack([limit.units, [0, 0]]), signs=np.append(limit.signs, 0.5))
+    assert more.in_own_cones
+
+
+def test_limits_without_a_network_prove_nothing_anew() -> None:
+    one = ib.ReLU.from_weights([[1.0, 0.0]], [1.0])
+    failed = ib.limits.relu_local_limit(one, X4, Y4)
+    assert failed.status.name == "FAILED" and not failed.support.any()
+    found = failed.certify(X4, Y4).certificate
+    assert found == type(found)(math.inf, 0.0, math.inf, 0.0, 0.0, math.inf)
+    with pytest.raises(FrozenInstanceError):
+        found.gap = 0.0
+
+
+def test_predictors_are_their_network_and_turns_are_degrees() -> None:
+    problem, units, _ = drawn(8, 0.25)
+    for slope, given in ((0.25, (0.25,)), (0.0, ())):
+        predictor = ReLUPredictor(units.u, units.signs, *given)
+        for x in problem.inputs:
+            terms = [s * rho(x @ u, slope) for u, s in zip(units.u, units.signs, strict=True)]
+            assert predictor(x[None])[0] == pytest.approx(sum(terms))
+    degrees = resolve_name("implicit_bias.limits.relu.limit:degrees")
+    turns = degrees(np.array([0.0, 0.5, 1.0, 1 + 1e-15, -1e-17]))
+    np.testing.assert_allclose(turns, [0, 30, 90, 90, 0], atol=1e-12)

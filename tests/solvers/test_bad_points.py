@@ -22,7 +22,9 @@ from solvers import (
     NotCertified,
     Status,
     certify,
+    conclude,
     gap_between,
+    support_vectors,
 )
 
 ONE_GROUP = np.zeros(1, dtype=np.int64)
@@ -200,3 +202,75 @@ def test_what_is_not_certified_is_refused_with_its_remark_and_its_numbers(words,
         assert "separation rounding 2.22e-16" in numbers and "solver" not in numbers
         again = pickle.loads(pickle.dumps(caught.value))
         assert str(again) == str(caught.value) and again.result.words == words
+
+
+SEVERITIES = {
+    0: {"SOLVED", "LOCAL_OPTIMUM", "GLOBAL_OPTIMUM", "EQUIVALENT", "ESTIMATED"},
+    1: {"INACCURATE", "LIVE_OPTIMUM", "SADDLE", "FLAT", "STATIONARY", "HEURISTIC"},
+    2: {"UNDECIDED", "TOO_FEW", "NOT_SEPARATING", "NOT_MONOTONE"},
+    3: {"FAILED", "ABOVE_BOUND"},
+}
+
+
+def test_severities_are_zero_of_what_is_proved_and_rise_from_there() -> None:
+    """Of several parts the worst speaks for all: proofs that there is no answer at the end."""
+    for severity, names in SEVERITIES.items():
+        assert {status.name for status in Status if status.severity == severity} == names
+    refuted = [status for status in Status if status.severity > 3]
+    order = ["NO_MINIMISER", "INCONSISTENT", "NOT_SEPARABLE", "NOT_INTERPOLABLE"]
+    assert [status.name for status in refuted] == order
+    assert [status.severity for status in refuted] == [4, 5, 6, 6]
+
+
+def test_what_is_concluded_is_scaled_to_feasibility() -> None:
+    design = GatedDesign(np.array([[3.0, 4.0]]), np.ones((1, 1)), ONE_GROUP)
+    point = MaxMarginProgram(design, np.ones(1))
+    how = {"tol": 1e-8, "iterations": 3, "seconds": 0.0, "solver": "by hand"}
+    for scale in (0.25, 1.0, 10.0):
+        found = conclude(point, scale * np.array([[3.0, 4.0]]), np.full(1, scale), **how)
+        np.testing.assert_allclose(found.primal, [[0.12, 0.16]])
+        np.testing.assert_allclose(found.dual, [0.2])
+        assert found.certificate.smallest_margin == pytest.approx(1)
+        against = conclude(point, -scale * np.array([[3.0, 4.0]]), None, **how)
+        np.testing.assert_array_equal(against.primal, -scale * np.array([[3.0, 4.0]]))
+        np.testing.assert_array_equal(against.dual, [0.0])
+    with pytest.raises(FrozenInstanceError):
+        found.tol = 1.0
+    assert found != conclude(point, found.primal, found.dual, **how)
+
+
+def test_where_scaling_costs_the_status_powers_of_two_are_taken() -> None:
+    feasible = resolve_name("solvers.certificates.solution:feasible")
+    known = Certificate(1.0, 0.5, 1e-9, 3.0, 0.0, 1.0, 2.0**-52)
+    worse, asked = replace(known, gap=1.0), []
+
+    def certified(margin: float, total: float) -> Certificate:
+        asked.append((margin, total))
+        return worse if len(asked) == 1 else known
+
+    assert feasible(certified, known, 3.0, 1e-8) == (2.0, 8.0, known)
+    assert asked == [(3.0, 6.0), (2.0, 8.0)]
+    asked.clear()
+    assert feasible(certified, worse, 3.0, 1e-8) == (3.0, 6.0, worse)
+
+
+def test_support_vectors_are_those_whose_multiplier_is_above_their_slack() -> None:
+    design = GatedDesign(np.array([[2.0], [3.0], [3.0], [5.0]]), np.ones((4, 1)), ONE_GROUP)
+    program, dual = MaxMarginProgram(design, np.ones(4)), np.array([1.0, 0.6, 0.4, 0.9])
+    for scale in (1e-3, 0.5, 1e3):  # slacks of 0, a half, a half and three halves
+        for size in (1e-3, 1.0, 1e3):
+            found = support_vectors(program, np.full((1, 1), scale), size * dual)
+            assert found.tolist() == [True, True, False, False]
+    one = np.ones((1, 1))
+    assert support_vectors(program, 0 * one, dual * [1, 0, 1, 0]).tolist() == [True, False] * 2
+    assert not support_vectors(program, one, 0 * dual).any()
+    # Margins that are not positive count as the resolution of the largest.
+    wrong = MaxMarginProgram(design, np.array([-1.0, 1.0, 1.0, 1.0]))
+    assert support_vectors(wrong, one, dual * [0, 1, 1, 1]).tolist() == [True] + [False] * 3
+
+
+def test_tables_have_a_line_of_titles_where_there_are_titles() -> None:
+    html_table = resolve_name("solvers.certificates.html:html_table")
+    assert "<thead>" not in html_table("a", (), [("b", "c")])
+    assert "<thead>" not in html_table("a", ("", ""), [("b", "c")])
+    assert "<thead><tr>" in html_table("a", ("", "<d>"), [("b", "c")])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import FrozenInstanceError, replace
+from fractions import Fraction
 from typing import Any
 
 import cvxpy as cp
@@ -121,6 +123,77 @@ def test_no_multipliers_prove_more_than_is_true(name) -> None:
     assert max(bounds) <= optimum * (1 + 1e-6)
     assert max(bounds) > 0.9 * optimum  # small noise still proves something
     assert min(bounds) >= 0
+
+
+def test_bounds_contain_the_rounding_of_sums_over_constraints() -> None:
+    """Of one input, exact as fractions; the last multiplier leaves next to nothing of a sum."""
+    exact = np.vectorize(Fraction, otypes=[object])
+    rng = np.random.default_rng(11)
+    x, y = np.abs(rng.normal(size=3)) + 0.1, np.array([1.0, 1.0, -1.0])
+    program = HardMarginSVM().program(x[:, None], y)
+    plain = to_cvxpy(program)
+    zeta, zeta.value = plain.var_dict["zeta"], np.ones((1, 1))
+    sides = [(cp.Parameter(2), cp.Parameter(2)) for _ in range(3)]
+    more = [slope * zeta[0, 0] <= height for slope, height in sides]
+    problem = cp.Problem(plain.objective, plain.constraints + more)
+    for trial in range(30):
+        a, h = rng.normal(size=(2, 3, 2))
+        lam, mu = rng.random(3), rng.random((3, 2))
+        if trial % 3 == 1:  # the bounds cancel
+            mu[2, 0] += (lam.sum() - (mu * h).sum()) / h[2, 0] * (1 - 1e-14)
+        if trial % 3 == 2:  # the blocks cancel
+            a[2, 0] += ((lam * y * x).sum() - (mu * a).sum()) / mu[2, 0]
+        for (slope, height), *values in zip(sides, a, h, strict=True):
+            slope.value, height.value = values
+        for constraint, dual in zip(problem.constraints, [lam, *mu], strict=True):
+            constraint.dual_variables[0].value = dual
+        mu = np.maximum(mu, 0)
+        total = exact(lam).sum() - (exact(mu) * exact(h)).sum()
+        block = (exact(lam) * exact(y) * exact(x)).sum() - (exact(mu) * exact(a)).sum()
+        bound = Fraction(certify_constrained(program, problem).dual_objective)
+        assert bound * abs(block) <= max(total, 0)
+        assert trial % 3 or bound * abs(block) >= total * Fraction(1 - 1e-12)
+
+
+def test_constraints_beside_the_margins_are_told_from_them() -> None:
+    plain = to_cvxpy(POINT)
+    margins, scores = plain.param_dict["margins"], plain.constraints[0].args[1]
+    other = cp.Parameter(1, value=[0.5])
+    for more in (other <= scores, margins == scores, np.full(1, 0.5) <= scores):
+        problem = cp.Problem(plain.objective, [*plain.constraints, more])
+        problem.solve(solver="CLARABEL")
+        found = certify_constrained(POINT, problem)
+        assert found.dual_objective == pytest.approx(1 / 5, rel=1e-6) and found.gap < 1e-6
+    for size in (1e-6, 1e6):
+        program = HardMarginSVM().program(size * X, Y)
+        assert certify_constrained(program, solved(program, lambda z: [])).gap < 1e-5
+    one = HardMarginSVM().program(np.array([[2.0]]), np.ones(1))
+    kept = certify_constrained(one, solved(one, lambda z: [z[0, 0] <= 5, cp.sum(z) >= 0.1]))
+    assert kept.objective == pytest.approx(0.5, rel=1e-6) and kept.proves_optimality(1e-6, 1e-6)
+
+
+def test_points_are_lengthened_to_their_margins_alone() -> None:
+    problem = solved(POINT, lambda z: [z[0, 0] >= 0.125, cp.sum(z) >= 0.375])
+    zeta = problem.var_dict["zeta"]
+    zeta.value = np.array([[0.25, 0.125]])  # margin 1.25: shorter it would violate the last
+    found = certify_constrained(POINT, problem)
+    assert found.violation == 0 and found.objective == pytest.approx(math.hypot(0.25, 0.125))
+    zeta.value = np.array([[-0.125, 0.5]])  # margin 1.625
+    assert certify_constrained(POINT, problem).violation == 0.25
+    zeta.value = np.array([[-0.125, 0.0]])  # no margin at any length
+    lost = certify_constrained(POINT, problem)
+    assert lost.objective == lost.gap == math.inf and lost.violation == 0.5
+    with pytest.raises(TypeError, match="`gap` must be a number"):
+        replace(found, gap="0")
+    with pytest.raises(FrozenInstanceError):
+        found.gap = 0.0  # type: ignore[misc]
+    for nothing in (cp.Problem, 3):
+        with pytest.raises(TypeError, match=r"`problem` must be a cvxpy.Problem, got"):
+            certify_constrained(POINT, nothing)  # type: ignore[arg-type]
+    edge = solved(POINT, lambda z: [cp.sqrt(-z[0, 0]) >= 0])
+    edge.var_dict["zeta"].value = np.array([[0.0, 0.25]])
+    with pytest.raises(ValueError, match="cvxpy knows no slope"):
+        certify_constrained(POINT, edge)
 
 
 def test_without_constraints_it_is_the_certificate() -> None:

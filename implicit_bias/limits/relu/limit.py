@@ -369,6 +369,8 @@ class ReLULocalLimit(Searched, ConeProof):
         require_shape("y", problem.y, self.support.shape, "the samples of the limit")
         require_columns("X", problem.inputs, self.support_inputs.shape[1], "those of the limit")
         rows = self.support
+        if not rows.any():
+            return replace(self, status=Status.FAILED, certificate=no_certificate())
         value = problem.value(self.units @ problem.basis.T, self.signs)
         own = self.cone_signs == problem.y[rows, None]
         slopes = self.slope + (1 - self.slope) * np.where(own, self.cone_gates, 0.0)

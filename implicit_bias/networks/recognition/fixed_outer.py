@@ -13,7 +13,7 @@ from .subject import SAME, SAMPLES, Subject, Weights, misfit
 _ALIKE = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FixedOuterForm:
     r"""Scores ``sum_h a_h rho(<w_h, x>)`` of one trained matrix, the weights a fixed.
 
