@@ -28,6 +28,8 @@ project, author, release = "implicit-bias", "The implicit-bias developers", ib._
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 default_role = "code"
 
+toc_object_entries_show_parents = "hide"
+
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "off"
@@ -48,7 +50,7 @@ html_math_renderer = "mathml"
 html_theme_options = {
     "header_links_before_dropdown": 8,
     "navigation_with_keys": False,
-    "show_toc_level": 2,
+    "show_toc_level": 1,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -140,11 +142,12 @@ def first_line(thing: object) -> str:
 def glossary() -> dict[str, tuple[str, str]]:
     """The anchor and the meaning of each word."""
     text = (DOCS / "glossary.md").read_text("utf-8")
-    rows = re.findall(r"^\| ([a-z][^|]*?) \| (.+) \|$", text, re.M)
+    rows = re.findall(r"^\| ([A-Za-z][^|]*?) \| ([^|]+) \|$", text, re.M)
     found = {}
     for words, meaning in rows:
-        for word in re.split(r", ", words.replace("`", "")):
-            found[word] = (nodes.make_id(f"word-{words}"), re.sub(r"[`*]|\\(?=\|)", "", meaning))
+        plain = "" if "$" in meaning else re.sub(r"[`*]", "", meaning)
+        for word in words.replace("`", "").split(", "):
+            found[word] = nodes.make_id(f"word-{words}"), plain
     return {word: found[word] for word in found if word not in {"word", *ORDINARY}}
 
 

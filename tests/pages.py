@@ -18,10 +18,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FOUND: dict[str, set[str]] = defaultdict(set)
 
-FENCE = re.compile(r"^(\s*)```.*?^\1```$", re.M | re.S)
+FENCE = re.compile(r"^(\s*)```.*?^\1```$|^\$\$.*?\$\$$", re.M | re.S)
 # Commands, formulas and output that stand by themselves.
 INDENTED = re.compile(r"(?:^ {4,}\S.*\n?)+", re.M)
-CODE = re.compile(r"`[^`]*`|\]\([^)]*\)|<!--.*?-->")
+CODE = re.compile(r"`[^`]*`|\$[^$]+\$|\]\([^)]*\)|<!--.*?-->")
 # What is no measurement: versions, places in a source, names.
 NAMED = re.compile(
     r"\b(?:Python|NumPy|SciPy|torch|PyTorch|cvxpy|pytorch-lightning|version|ECOS|"

@@ -28,7 +28,6 @@ PAGES = ["README.md", *(
 SET = "set by the library or by who runs it, not measured"
 MACHINE = "of the machine at hand"
 PRINTED = "what a source prints"
-EXACT = "a rule, a definition or a theorem"
 ONCE = "sizes of an installation, which no test makes"
 EXEMPT = [
     ("*", r"^.*\|.*`tests/[\w/]+\.py::\w.*$", "its row names the test"),
@@ -43,7 +42,6 @@ EXEMPT = [
     ("*", r"4\.6 GB", ONCE),
     ("bibliography.md", r"doi:\S+", "an identifier"),
     ("autoencoders.md", r"a = b = [\d., and]+(?:s = t = 0\.8)?", SET),
-    ("deep-networks.md", r"\|\|\^2 / 2 s\.t\.", EXACT),
     ("deep-networks.md", r"1e-4 to 1e-2|residual of 1e-[34]", SET),
     ("distillation.md", r"to within 1e-11 of it", "tests/models/distillation/test_distillation.py"),
     (
