@@ -65,12 +65,11 @@ class NetworkStack:
         ValueError
             If the scores do not depend on one of the weights.
         """
+        # Of their sum and not of the scores: torch would load a package of algebra for these.
+        total = torch.dot(scores.flatten(), coefficients.flatten())
+        retained = keep and not _is_compiled(scores)
         gradients = torch.autograd.grad(
-            scores,
-            self._leaves,
-            coefficients,
-            retain_graph=keep and not _is_compiled(scores),
-            allow_unused=True,
+            total, self._leaves, retain_graph=retained, allow_unused=True
         )
         for i, gradient in enumerate(gradients):
             if gradient is None:

@@ -8,10 +8,11 @@ from math import prod
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad, jacrev, vmap
+from torch.func import functional_call
 
 from ..._support.solve import require_memory
 from ...networks.adapted import detached_copy, with_gates
+from ...networks.derivatives import row_gradients, slope_and_hessian
 from ...networks.placed_data import GatedData, Inputs, place_data, trained_weights
 from ...networks.protocols import check_homogeneous
 
@@ -99,22 +100,19 @@ class MarginProblem:
         """Return gradients (m, P) of all margins, or of those in `rows`."""
         data = self.data if rows is None else self.data.take(rows)
 
-        def margin(w: Tensor, x: Tensor, y: Tensor, gate: Tensor | None) -> Tensor:
+        def margin(weights: dict[str, Tensor], x: Tensor, y: Tensor, gate: Tensor | None) -> Tensor:
             """Return one margin."""
             one = GatedData(x[None], y[None], None if gate is None else gate[None])
-            score: Tensor = self._margins(w, one)[0]
+            score: Tensor = self._margins(weights["w"], one)[0]
             return score
 
-        axes = (None, 0, 0, None if data.gates is None else 0)
-        rows_of = vmap(grad(margin), in_dims=axes, chunk_size=_batch(len(w)))
-        gradients: Tensor = rows_of(w, data.X, data.y, data.gates)
-        return gradients.detach()
+        rows_of = (data.X, data.y, data.gates)
+        return row_gradients(margin, {"w": w}, *rows_of, at_once=_batch(len(w)))["w"]
 
     def hessian(self, w: Tensor, lam: Tensor) -> Tensor:
         """Return the Lagrangian's Hessian (P, P), ``I - sum_n lam_n hess m_n``."""
-        of_margins: Tensor = jacrev(grad(self._combined(lam)), chunk_size=_batch(len(w)))(w)
-        symmetric = (of_margins + of_margins.T) / 2
-        return torch.eye(len(w), dtype=w.dtype) - symmetric.detach()
+        of_margins = slope_and_hessian(self._combined(lam), w, _batch(len(w)))[1]
+        return torch.eye(len(w), dtype=w.dtype) - (of_margins + of_margins.T) / 2
 
     def value(self, w: Tensor) -> float:
         """Return ``(||w||^2 / L)^(L/2)`` over the smallest margin; infinite if that is not > 0."""

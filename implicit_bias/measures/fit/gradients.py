@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad, vmap
+from torch.func import functional_call
 
+from ...networks.derivatives import row_gradients
 from ...networks.placed_data import GatedData
 from ...networks.protocols import HasGradientFactors
 
@@ -61,13 +62,13 @@ def _jacobian(
         scores: Tensor = functional_call(network, weights, (x[None], gates))
         return scores[0]
 
-    per_sample = vmap(grad(score), in_dims=(None, 0, None if data.gates is None else 0))
     n_weights = sum(p.numel() for p in weights.values())
     samples = torch.arange(len(data.y), device=data.y.device)
+    at_once = max(_MAX_ENTRIES // n_weights, 1)
     blocks = []
-    for index in torch.split(samples, max(_MAX_ENTRIES // n_weights, 1)):
+    for index in torch.split(samples, at_once):
         some = data.take(index)
-        gradients = per_sample(weights, some.X, some.gates)
+        gradients = row_gradients(score, weights, some.X, some.gates, at_once=at_once)
         rows = torch.cat([gradients[k].flatten(1) for k in weights], dim=1)
         blocks.append(rows[:, part].clone())
     return torch.cat(blocks)
@@ -103,7 +104,7 @@ def _slopes(network: torch.nn.Module, data: GatedData, direction: Tensor) -> Ten
     with torch.enable_grad():
         u = torch.zeros_like(data.y, requires_grad=True)
         scores = network(data.X, data.gates)
-        combined = torch.autograd.grad(scores, trained, u, create_graph=True)
+        combined = torch.autograd.grad(torch.dot(scores, u), trained, create_graph=True)
         slopes: Tensor = torch.autograd.grad(torch.dot(flat(combined), direction), u)[0]
     return data.y * slopes
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad, hessian
+from torch.func import functional_call
 
 from ...networks.adapted import plain
+from ...networks.derivatives import slope_and_hessian
 from ...networks.losses.objectives import get_loss
 from ...networks.placed_data import GatedData
 from ..network_stack import NetworkStack, Rate
@@ -43,6 +44,7 @@ class Newton(Stepper):
         self._value = get_loss(settings.loss).value
         names = dict(plain(stack.networks[0]).named_parameters())
         self._names = [name for name, weight in names.items() if weight.requires_grad]
+        self._ends: list[tuple[GatedData, Tensor] | None] = [None] * len(stack.networks)
 
     def step(self, batch: GatedData, rate: Rate) -> None:
         """Take one step of each network, shortened until the loss falls; `rate` is not used.
@@ -55,7 +57,11 @@ class Newton(Stepper):
         for b, network in enumerate(self._stack.networks):
             pieces = [weight[b] for weight in self._stack.weights]
             start = torch.cat([piece.flatten() for piece in pieces])
+            end = self._ends[b]
+            if end is not None and end[0] is batch and torch.equal(end[1], start):
+                continue  # the last step has found no way down
             ends = _descended(self._loss_of(network, pieces, batch), start)
+            self._ends[b] = (batch, start) if torch.equal(ends, start) else None
             for piece, new in zip(pieces, _pieces(ends, pieces), strict=True):
                 piece.copy_(new)
 
@@ -81,8 +87,8 @@ def _pieces(flat: Tensor, like: list[Tensor]) -> list[Tensor]:
 
 def _descended(loss: Function, start: Tensor) -> Tensor:
     """Return the point after a Newton step; the same where rounding leaves no way down."""
-    slope = grad(loss)(start)
-    curvature, basis = torch.linalg.eigh(hessian(loss)(start).double())
+    slope, matrix = slope_and_hessian(loss, start)
+    curvature, basis = torch.linalg.eigh(matrix.double())
     rounding = torch.finfo(start.dtype).eps * len(start) * float(curvature[-1])
     if float(curvature[0]) < -CONCAVE * rounding:
         raise ValueError(
