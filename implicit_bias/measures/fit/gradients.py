@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from ...networks.derivatives import row_gradients
 from ...networks.placed_data import GatedData
 from ...networks.protocols import HasGradientFactors
 
@@ -56,6 +55,8 @@ def _jacobian(
     network: torch.nn.Module, weights: dict[str, Tensor], data: GatedData, part: slice
 ) -> Tensor:
     # Rows grad_w f(x_n), the columns in `part` of them.
+    from ...networks.derivatives import row_gradients  # which few runs need
+
     def score(weights: dict[str, Tensor], x: Tensor, gate: Tensor | None) -> Tensor:
         """Score one sample as a function of the weights."""
         gates = None if gate is None else gate[None]
