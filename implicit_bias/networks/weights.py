@@ -1,7 +1,8 @@
 """Weights of networks: how they are initialised, checked where given, and multiplied."""
 
+import contextlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
@@ -15,7 +16,6 @@ from torch import Tensor
 
 from .._support.words import InitName, UnitInit
 from .protocols import check_start
-from .threads import torch_threads
 
 # Those that fill each matrix by itself; "balanced" makes the layers fit each other.
 _FILLS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
@@ -36,6 +36,17 @@ def check_hidden(widths: Sequence[int]) -> None:
         raise ValueError(
             "`widths` must name a hidden layer at least, got none: for one of H units give (H,)"
         )
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let torch use one thread on the CPU, and as many as before afterwards."""
+    usual = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(usual)
 
 
 # Initial weights
@@ -131,7 +142,7 @@ class Start:
         seed = self.random_state
         if isinstance(seed, np.random.Generator):
             seed = int(seed.integers(2**63 - 1))
-        with torch_threads(1):
+        with _one_thread():
             drawn = list(draw(torch.Generator().manual_seed(seed)))
         return [
             torch.nn.Parameter((self.init_scale * W).to(device=self.device, dtype=self.dtype))

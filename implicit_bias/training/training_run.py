@@ -13,10 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._support.solve import THREADS
+from .._support.solve import THREADS, few_threads
 from ..networks.losses.margins import n_margins
 from ..networks.placed_data import GatedData
-from ..networks.threads import torch_threads
 from .batches import Batches
 from .network_stack import NetworkStack, Rate, refuse_autocast
 from .run_file import RunFile, RunState
@@ -133,7 +132,7 @@ class TrainingRun:
         """
         self._callback, self._check, self._file = callback, check, file
         self._start = self._saved_at = time.perf_counter()
-        with torch_threads(_threads_for(self._stack, self._batches.size)):
+        with few_threads(_threads_for(self._stack, self._batches.size)):
             self._descend(schedule)
             self._stepper.settle()
         self._stack.write_back()
