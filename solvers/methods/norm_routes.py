@@ -29,6 +29,7 @@ from .backends.highs_margins import MATRICES, least_entries
 from .dispatch import solve
 from .interior.coefficients import solve_coefficients
 from .interior.quadratic import solve_quadratic
+from .sets.rows import solve_on_rows
 from .settings import Settings, SolverName
 
 # Where the l2 norm goes by its coefficients. Measured on ten classes: of 5,000 planted samples of
@@ -37,6 +38,10 @@ from .settings import Settings, SolverName
 MARGINS = 5_000
 COEFFICIENT_MARGINS = 4
 COEFFICIENTS = 2_000
+
+# Coefficients up to which programs of entries are solved with all margins at once: 300 digits of
+# ten classes and 64 inputs take a fourth of the time that sets take.
+ALL_ROWS = 700
 
 
 def solver_of(norm: Norm) -> SolverName:
@@ -108,6 +113,8 @@ def solve_norm(
         found = solve_quadratic(scaled, settings)
     elif _grouped_norm(scaled):
         found = _solve_groups(scaled, settings)
+    elif _on_rows(scaled):
+        found = solve_on_rows(scaled, settings, solve_coefficients)
     elif takes(program.norm):
         found = solve_coefficients(scaled, settings)
     else:
@@ -157,6 +164,12 @@ def _in_coefficients(program: NormProgram) -> bool:
     if not isinstance(image, RelativeMargins) or not MARGINS <= image.n_rows:
         return False
     return COEFFICIENT_MARGINS * size <= image.n_rows and size <= COEFFICIENTS
+
+
+def _on_rows(program: NormProgram) -> bool:
+    """True for programs of many margins whose parts the interior point of coefficients takes."""
+    entries = program.norm.blocks == "entries" and program.equalities is None
+    return entries and int(np.prod(program.image.shape)) > ALL_ROWS
 
 
 def _solve_groups(program: NormProgram, settings: Settings) -> NormPoint:

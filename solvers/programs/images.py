@@ -10,7 +10,9 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
+from scipy.sparse import csr_array
 
+from ..numerics.arrays import gram_full
 from ..numerics.checks import require_array, require_count, require_finite, require_shape
 from .design import GatedDesign
 from .max_margin import MaxMarginProgram
@@ -71,6 +73,9 @@ class Image(Map, Protocol):
     def standard(self) -> MaxMarginProgram:
         """Write the margins as those of a gated design of one group: V (J, D) is B in C order."""
 
+    def taken(self, rows: NDArray[np.int64]) -> Products:
+        """Return the margins of these indices alone, in their order."""
+
 
 def dense_rows(image: Image) -> Floats:
     """Multiply an image out.
@@ -87,6 +92,100 @@ def dense_rows(image: Image) -> Floats:
     program = image.standard()
     Z, X = program.design.Z * program.y[:, None], program.design.X
     return np.asarray(np.reshape(Z[:, :, None] * X[:, None, :], (image.n_rows, -1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Image whose rows are products: `A(B)[i] = sum_j gates[i, j] <B[j], X[sample[i]]>`.
+
+    Parameters
+    ----------
+    X : (n, D) float64 array
+    gates : (m, J) float64 array
+    sample : (m,) integer array
+        Row of `X` of each margin.
+    shape : tuple of int
+        Shape of the coefficients (J, D) in the model's own axes, in C order.
+    """
+
+    X: Floats
+    gates: Floats
+    sample: NDArray[np.int64]
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, X: Floats, gates: Floats, sample: NDArray[np.int64], shape: tuple[int, ...]
+    ) -> Products:
+        """Keep those inputs alone that a margin has."""
+        used, sample = np.unique(sample, return_inverse=True)
+        return cls(X[used], gates, sample, shape)
+
+    @property
+    def n_rows(self) -> int:
+        """Number m of margins."""
+        return len(self.gates)
+
+    @property
+    def n_roundings(self) -> tuple[int, int]:
+        """Sums over inputs and columns, and over rows."""
+        return int(np.prod(self.shape)) + 2, self.n_rows + 2
+
+    def scores(self, B: Floats) -> Floats:
+        """Margins (m,) of coefficients."""
+        scores = self.X @ B.reshape(self.gates.shape[1], -1).T
+        return np.asarray(np.sum(self.gates * scores[self.sample], axis=1))
+
+    def adjoint(self, lam: Floats) -> Floats:
+        """Coefficients of multipliers (m,)."""
+        rows = np.arange(self.n_rows)
+        by_sample = csr_array((np.ones(self.n_rows), (self.sample, rows)))
+        return np.asarray((by_sample @ (lam[:, None] * self.gates)).T @ self.X).reshape(self.shape)
+
+    def gram(self, weights: Floats, room: Room | None = None) -> Floats:
+        """Matrix `A' diag(weights) A`."""
+        rows = dense_rows(self)
+        return (rows * weights[:, None]).T @ rows
+
+    def gram_of_rows(self, weights: Floats) -> Floats:
+        """Matrix (m, m) `A diag(weights) A'`, of weights (size,) of coefficients that are positive.
+
+        One product of inputs a column, of the rows that the column is no zero of.
+        """
+        roots = np.sqrt(weights.reshape(self.gates.shape[1], -1))
+        matrix = np.zeros((self.n_rows, self.n_rows))
+        for gate, root in zip(self.gates.T, roots, strict=True):
+            rows = np.flatnonzero(gate)
+            if len(rows) == 0:
+                continue
+            samples, place = np.unique(self.sample[rows], return_inverse=True)
+            products = gram_full(self.X[samples] * root)[place[:, None], place]
+            products *= gate[rows, None]
+            products *= gate[rows]
+            matrix[rows[:, None], rows] += products
+        return matrix
+
+    def absolute(self) -> Products:
+        """Image of absolute inputs and gates."""
+        return replace(self, X=np.abs(self.X), gates=np.abs(self.gates))
+
+    def largest(self) -> float:
+        """Largest absolute input."""
+        return float(np.abs(self.X).max())
+
+    def over(self, scale: float) -> Products:
+        """Image of inputs divided by `scale`."""
+        return replace(self, X=self.X / scale)
+
+    def taken(self, rows: NDArray[np.int64]) -> Products:
+        """Return the margins of these indices alone, in their order."""
+        return Products.of(self.X, self.gates[rows], self.sample[rows], self.shape)
+
+    def standard(self) -> MaxMarginProgram:
+        """State the margins as samples behind gates: inputs are copied."""
+        group = np.zeros(self.gates.shape[1], dtype=np.int64)
+        design = GatedDesign(self.X[self.sample], self.gates, group)
+        return MaxMarginProgram(design, np.ones(self.n_rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +257,11 @@ class Rows:
             GatedDesign(self.flat, ones, np.zeros(1, dtype=np.int64)), ones[:, 0]
         )
 
+    def taken(self, rows: NDArray[np.int64]) -> Products:
+        """Return the margins of these indices alone, in their order."""
+        ones = np.ones((len(rows), 1))
+        return Products(self.flat[rows], ones, np.arange(len(rows)), self.shape)
+
 
 @dataclass(frozen=True, eq=False)
 class GatedRows:
@@ -216,6 +320,11 @@ class GatedRows:
         """State the program with all columns in one group."""
         group = np.zeros(self._columns[0], dtype=np.int64)
         return replace(self.program, design=replace(self.program.design, group=group))
+
+    def taken(self, rows: NDArray[np.int64]) -> Products:
+        """Return the margins of these indices alone, in their order."""
+        design, y = self.program.design, self.program.y
+        return Products.of(design.X, design.Z[rows] * y[rows, None], rows, self.shape)
 
     @property
     def _columns(self) -> tuple[int, int]:
@@ -431,14 +540,17 @@ class RelativeMargins:
 
     def standard(self) -> MaxMarginProgram:
         """State each pair as a sample, its gates e_y - e_k: inputs are copied K - 1 times."""
+        return self.taken(np.arange(self.n_rows)).standard()
+
+    def taken(self, rows: NDArray[np.int64]) -> Products:
+        """Return the margins of these pairs alone, in their order."""
         K = self.n_classes
-        rows, other = np.nonzero(self.wrong)
-        pairs = np.eye(K)[self.labels[rows]] + self.other * np.eye(K)[other]
+        sample, other = np.divmod(self.places[0][rows], K)
+        pairs = np.eye(K)[self.labels[sample]] + self.other * np.eye(K)[other]
         if self.Z is not None:
-            columns = self.Z[rows].reshape(len(rows), -1, 1, self.n_contexts)
+            columns = self.Z[sample].reshape(len(rows), -1, 1, self.n_contexts)
             pairs = (columns * pairs[:, None, :, None]).reshape(len(rows), -1)
-        group = np.zeros(pairs.shape[1], dtype=np.int64)
-        return MaxMarginProgram(GatedDesign(self.X[rows], pairs, group), np.ones(len(rows)))
+        return Products.of(self.X, pairs, sample, self.shape)
 
 
 def sum_zero_basis(n_classes: int) -> Floats:

@@ -22,8 +22,11 @@ from solvers import (
     solve,
     solve_norm,
 )
+from solvers.methods import norm_routes
+from solvers.methods.sets import rows as sets_of_rows
 from solvers.norms.balls import LEAST, MOST, Cone, bordered, centred, linearised
 from solvers.programs.coordinates import coordinates_of
+from solvers.programs.images import Image
 
 # Least norms under 16 equalities and 24 rows, of eight contexts and six tokens.
 TOKENS = {
@@ -50,7 +53,7 @@ def tokens() -> tuple[Rows, Rows]:
     return Rows(np.array(margins)), Rows(np.array(equal))
 
 
-def images() -> dict[str, Rows | GatedRows | RelativeMargins]:
+def images() -> dict[str, Image]:
     rng = np.random.default_rng(1)
     X, Z, y = rng.normal(size=(9, 4)), rng.normal(size=(9, 3)), np.sign(rng.normal(size=9))
     design = MaxMarginProgram(GatedDesign(X, Z, np.arange(3)), y)
@@ -61,6 +64,7 @@ def images() -> dict[str, Rows | GatedRows | RelativeMargins]:
         "classes": RelativeMargins(X, labels, 3),
         "classes behind gates": RelativeMargins(X, labels, 3, Z[:, :2]),
         "classes in contexts": RelativeMargins(X, labels, 3, rng.normal(size=(9, 4)), 2),
+        "taken": RelativeMargins(X, labels, 3, Z).taken(np.array([1, 4, 5, 12])),
     }
 
 
@@ -82,6 +86,10 @@ def test_an_image_its_adjoint_its_gram_matrix_and_its_standard_form_are_one_map(
     assert (image.absolute().adjoint(lam) >= np.abs(image.adjoint(lam)) - 1e-12).all()
     assert image.over(4.0).scores(B) == pytest.approx(image.scores(B) / 4)
     assert image.over(4.0).largest() == image.largest() / 4
+    some, weights = np.array([7, 2, 3]) % image.n_rows, rng.uniform(size=size)
+    taken = image.taken(some)
+    assert taken.scores(B) == pytest.approx(image.scores(B)[some])
+    assert taken.gram_of_rows(weights) == pytest.approx((rows[some] * weights) @ rows[some].T)
 
 
 @pytest.mark.parametrize("name", TOKENS)
@@ -235,8 +243,8 @@ def test_inputs_of_low_rank_cost_no_digits(name) -> None:
 def test_memory_refuses_coefficients_that_do_not_fit(monkeypatch) -> None:
     monkeypatch.setattr("solvers.numerics.memory._memory", lambda: 1e6)
     image = RelativeMargins(np.ones((2, 400)), np.array([0, 1]), 2)
-    with pytest.raises(ValueError, match="the interior point's matrices of 800 coefficients"):
-        solve_norm(NormProgram(image, Norm.of("linf")))
+    with pytest.raises(ValueError, match="the interior point's matrices of 400 coefficients"):
+        solve_norm(NormProgram(image, Norm.of("largest-column")))
 
 
 @pytest.mark.parametrize("gates", [False, True])
@@ -322,3 +330,29 @@ def test_a_cone_that_rounding_left_is_refused() -> None:
             linearised(off)
     with pytest.raises(np.linalg.LinAlgError, match="not positive"):
         linearised(replace(a_cone(2, 5), t=0.5))
+
+
+@pytest.mark.parametrize("name", ["linf", "l1"])
+def test_programs_of_entries_on_sets_of_their_margins_have_the_optimum_of_highs(
+    name, monkeypatch
+) -> None:
+    monkeypatch.setattr(sets_of_rows, "FIRST", 20)
+    monkeypatch.setattr(norm_routes, "ALL_ROWS", 200)
+    rng = np.random.default_rng(3)
+    X, labels = rng.normal(size=(25, 40)), rng.integers(0, 6, size=25)
+    gates = (rng.normal(size=(25, 6)) > 0).astype(float)
+    behind = GatedDesign(X, gates, np.zeros(6, dtype=np.int64))
+    y = np.where(labels > 2, 1.0, -1.0)
+    images = [
+        RelativeMargins(X, labels, 6),
+        GatedRows(MaxMarginProgram(behind, y), (6, 40)),
+    ]
+    for image in images:
+        assert norm_routes._on_rows(NormProgram(image, Norm.of(name)))
+        ours, theirs = (
+            solve_norm(NormProgram(image, Norm.of(name)), solver=solver)
+            for solver in ("interior-point", "highs")
+        )
+        assert ours.require().certificate.objective == pytest.approx(
+            theirs.require().certificate.objective, rel=2e-8
+        )

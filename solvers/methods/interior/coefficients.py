@@ -41,7 +41,7 @@ from ...numerics.central_path import Best, Lengths, System, Watch, follow
 from ...numerics.memory import require_memory
 from ...numerics.step_length import longest_step, symmetric
 from ...programs.coordinates import ClassCoordinates, coordinates_of
-from ...programs.images import Floats, Map, Room, Rows, dense_rows
+from ...programs.images import Floats, Map, Products, Room, Rows, dense_rows
 from ...programs.norm_program import DEPENDENT, NormPoint, NormProgram
 from ..settings import Settings
 
@@ -58,6 +58,8 @@ FEW = 300
 MATRICES = 5
 # With one, nuclear norms under equalities stop at a gap of 2e-8, with three below 1e-8.
 REFINEMENTS = 3
+# Corrections of coefficients in a box: with none, ten digits' joint program stops at 1e-6.
+BOX_REFINEMENTS = 2
 # Residuals, as shares of right-hand sides, that are none: at first, near the optimum, and between
 # these as a share of the gap.
 RESIDUALS = (1e-9, 1e-13)
@@ -130,7 +132,8 @@ class _Game:
         b, p, q = self.blocks.place.shape
         held = size**2
         if self.equalities is None and self._by_margins(m):
-            held = m**2 if self.products is not None else b * (p * q) ** 2 + m * size + m**2
+            dense = self.products is None and not self.by_entries
+            held = b * (p * q) ** 2 + m * size + m**2 if dense else m**2
         require_memory(
             MATRICES * held,
             f"the interior point's matrices of {size} coefficients and {m} margins",
@@ -140,7 +143,7 @@ class _Game:
     def _by_margins(self, n_rows: int) -> bool:
         gated = self.products is not None and len(self.blocks.place) > 1
         most = self.blocks.size * (MARGINS if gated else 1)
-        return not self.largest and n_rows <= max(most, FEW)
+        return (self.by_entries or not self.largest) and n_rows <= max(most, FEW)
 
     @property
     def in_margins(self) -> bool:
@@ -148,6 +151,12 @@ class _Game:
         operator, which near the optimum is too uneven to be inverted, need not be.
         """
         return self._by_margins(self.image.n_rows + len(self.E))
+
+    @property
+    def by_entries(self) -> bool:
+        """True if blocks are entries, and margins products."""
+        entries = self.norm.blocks == "entries" and self.equalities is None
+        return entries and isinstance(self.image, Products)
 
     @cached_property
     def rows(self) -> Floats:
@@ -271,6 +280,8 @@ def _system(game: _Game, point: _Point) -> _GameSystem:
     """Return Newton's system at a point, in the unknowns that suit the game."""
     if isinstance(point.cone, Tilted):
         return _TiltedSystem(game, point, point.cone)
+    if game.largest and game.in_margins:
+        return _BoxSystem(game, point, point.cone)
     kind = _MarginSystem if game.in_margins else _CoefficientSystem
     return kind(game, point, point.cone)
 
@@ -423,6 +434,8 @@ class _MarginSystem(_GameSystem):
     def _matrix(self) -> Floats:
         """Matrix `A op A'`, of equalities too."""
         game = self.game
+        if isinstance(game.image, Products) and game.by_entries:
+            return game.image.gram_of_rows(self.line.operator())
         if game.products is not None and isinstance(self.line, Line):
             return game.products.gram_of_margins(self.line.P, self.cone.Z)
         place = game.blocks.place
@@ -450,6 +463,51 @@ class _MarginSystem(_GameSystem):
         ds = game.scores(dB) - float(z[0])
         dZ = self.line.multiplier_step(bordered(dC, dt), of_cone)
         return _Point(dB, float(z[0]), ds, dlam, Cone(dC, dt, dZ))
+
+
+class _BoxSystem(_GameSystem):
+    """Newton's system of the largest entry in the multipliers: `S = diag(s / lam) + A op^-1 A'`.
+
+    Near the optimum op^-1 of entries inside the box magnifies the rounding of `A'lam`, which is 0
+    there. So B is found with the multipliers and corrected until the rows hold, not computed from
+    the multipliers at the end.
+    """
+
+    line: EntryLine
+
+    def __init__(self, game: _Game, point: _Point, cone: Cone) -> None:
+        super().__init__(game, point)
+        self.line = EntryLine.at(cone)
+        self.inverse = self.line.inverse().ravel()
+        self.slopes = point.s / point.lam
+        assert isinstance(game.image, Products)
+        matrix = game.image.gram_of_rows(self.inverse)
+        matrix[np.diag_indices(len(matrix))] += self.slopes
+        # The optimal multipliers are next to its null space. As their sum is known, a multiple of
+        # the matrix of ones may be added.
+        self.added = float(np.median(np.diag(matrix)))
+        matrix += self.added
+        self.factor = _Factored(matrix, game.room, point.residual()).factor
+        self.ones = cholesky_solve(self.factor, np.ones(len(matrix)))
+
+    def solve(self, target: _Target) -> _Point:
+        """Step towards products of s and lam, and a multiplier."""
+        wanted, of_cone = target
+        game, point = self.game, self.point
+        corner = 2 * of_cone[:, 0, 1]
+        dB, lam, dgamma = self.inverse * corner, np.zeros_like(point.lam), 0.0
+        for _ in range(1 + BOX_REFINEMENTS):
+            rest = wanted / point.lam - self.slopes * lam - game.scores(dB) + dgamma
+            missing = 1 - float(lam.sum())
+            first = cholesky_solve(self.factor, rest + self.added * missing)
+            by = (missing - float(first.sum())) / float(self.ones.sum())
+            change = first + by * self.ones
+            lam, dgamma = lam + change, dgamma + by
+            dB = dB + self.inverse * game.adjoint(change)
+        dC = game.blocks.stack(dB)
+        dZ = self.line.multiplier_step(bordered(dC, 0.0), of_cone)
+        ds = game.scores(dB) - dgamma
+        return _Point(dB, dgamma, ds, lam - point.lam, Cone(dC, 0.0, dZ))
 
 
 class _TiltedSystem(_GameSystem):
