@@ -85,20 +85,18 @@ NEAREST: dict[str, tuple[str, ...]] = {
     ),
     "implicit_bias/limits/exact/multiclass.py": ("tests/limits/test_multiclass.py",),
     "implicit_bias/limits/exact/optimiser_norms.py": (
-        "tests/measures/test_thresholds.py", "tests/runs/test_own_norms.py",
+        "tests/limits/test_induced_norms.py", "tests/measures/test_thresholds.py",
     ),
     "implicit_bias/limits/finite/diagonal.py": (
         "tests/finite_limits/test_bad_points.py", "tests/finite_limits/test_diagonal.py",
     ),
     "implicit_bias/limits/kernels/margin.py": ("tests/kernels/test_limits.py",),
     "implicit_bias/limits/kernels/regression.py": ("tests/kernels/test_limits.py",),
-    "implicit_bias/limits/relu/arrangement.py": (
-        "tests/relu_limits/test_bounds.py", "-k", "arrangement or cancel or frozen",
-    ),
-    "implicit_bias/limits/relu/bound.py": (
-        "tests/relu_limits/test_bounds.py", "tests/solvers/test_bad_points.py",
-        "-k", "arrangement or cancel or patterns or bounds_of_relu or refused or frozen",
-    ),
+    **{
+        f"implicit_bias/limits/relu/{name}.py": (*_RELU[:2], "tests/solvers/test_bad_points.py")
+        for name in ("arrangement", "bound", "directions", "kinks", "limit", "minimum_norm",
+                     "formulation", "problem")
+    },
     "implicit_bias/limits/relu/least_bias.py": ("tests/relu_limits/test_least_bias.py",),
     "implicit_bias/measures/kkt.py": _KKT,
     "implicit_bias/measures/kkt_ratio.py": _KKT,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import cvxpy as cp
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from implicit_bias.limits.relu import solve_least_bias
+from implicit_bias.limits.relu import LeastBias, solve_least_bias
+from tests.commands import home
 
 RAY = np.array([[0.6, 0.8], [1.2, 1.6]])
 
@@ -73,7 +76,62 @@ def test_other_data_have_the_optimum_of_cvxpy(act) -> None:
     assert "on one ray" in found.needed
 
 
+def test_the_other_labels_need_the_opposite_bias_and_the_signs_of_the_outputs_are_kept() -> None:
+    found = solve_least_bias(network([[3.0, 4.0], [1.0, 1.0]], [0.0, 0.5], 0.0), RAY, [-1.0, 1.0])
+    assert found.bias == pytest.approx(-3) and found.gap < 1e-9
+    assert found.signs.tolist() == [1.0, 1.0]
+
+
+def test_labels_that_alternate_on_a_ray_have_no_bias_in_these_cells() -> None:
+    X = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+    found = solve_least_bias(network([[1.0, 1.0]], [1.0], 0.0), X, [1.0, -1.0, 1.0])
+    assert np.isnan(found.bias) and np.isnan(found.units).all()
+    assert (found.lower_bound, found.residual, found.gap) == (0.0, np.inf, np.inf)
+
+
+def test_the_gap_is_relative_to_the_bound_and_none_without_one() -> None:
+    for bias, bound, gap in ((3, 2, 0.5), (-0.5, 0.25, 1), (0, 0, 0), (1, 0, np.inf)):
+        found = LeastBias(bias, bound, 0.0, np.zeros((1, 2)), np.ones(1), "")
+        assert found.gap == gap
+
+
+def test_answers_of_the_solver_are_measured_by_what_they_are(monkeypatch) -> None:
+    """Any answer is a network of its own margins, and multipliers with their own residual."""
+    program, asked = home(LeastBias).linear_program, []
+
+    def answered(cost, left, right, **how):
+        asked.append(left)
+        found = program(cost, left, right, **how)
+        marginals = -np.abs(change * rng.normal(size=len(left)))
+        return SimpleNamespace(x=times * found.x, ineqlin=SimpleNamespace(marginals=marginals))
+
+    monkeypatch.setattr(home(LeastBias), "linear_program", answered)
+    y, inner = np.array([1.0, -1.0]), network([[3.0, 4.0], [1.0, -1.0]], [-2.0, 1.0], 5.0)
+    cases = [(1.0, 1.0, seed) for seed in range(12)]
+    for times, change, seed in (*cases, (2.0, 1.0, 0), (0.5, 0.0, 0), (0.0, 0.0, 0)):
+        rng = np.random.default_rng(seed)
+        found = solve_least_bias(inner, RAY, y)
+        rows = asked.pop()[:, :-2]
+        m = np.abs(change * np.random.default_rng(seed).normal(size=len(rows)))
+        terms = np.abs(rows).T @ m
+        residual = np.abs(rows.T @ m).max() / terms.max() if change else 0.0
+        assert found.residual == pytest.approx(residual)
+        bound = m[:2].sum() / abs(m[0] - m[1]) if change else 0.0
+        assert found.lower_bound == pytest.approx(bound)
+        if not times:  # margins of 0
+            assert np.isnan(found.bias)
+            continue
+        margins = y * (np.maximum(RAY @ found.units.T, 0) @ found.signs + found.bias)
+        assert found.bias == pytest.approx(3) and margins.min() == pytest.approx(1)
+
+
 def test_networks_without_a_last_bias_are_refused() -> None:
     plain = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1, bias=False)).double()
     with pytest.raises(ValueError, match="`network` must have two layers, one output and a bias"):
         solve_least_bias(plain, RAY, [1.0, -1.0])
+    several = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2)).double()
+    deep = nn.Sequential(nn.Linear(2, 3, bias=False), nn.ReLU(), nn.Linear(3, 3), nn.ReLU(),
+                         nn.Linear(3, 1)).double()  # fmt: skip
+    for other in (several, deep):
+        with pytest.raises(ValueError, match="`network` must have two layers, one output"):
+            solve_least_bias(other, RAY, [1.0, -1.0])

@@ -93,8 +93,11 @@ def test_inputs_of_lower_rank_have_the_norms_and_margins_of_their_span(slope) ->
     lengths = np.linalg.norm(w, axis=1), np.linalg.norm(w + 2 * off, axis=1)
     ratio = lengths[1].sum() / lengths[0].sum()
     assert problem.value_of_network(w + 2 * off, signs) == pytest.approx(reduced * ratio)
+    line = ReLUProblem(np.outer(rng.normal(size=6), plane[0]), np.ones(6))
+    assert line.basis.shape == (1, 5)
     full = ReLUProblem(np.eye(3), np.ones(3))
     np.testing.assert_array_equal(full.basis, np.eye(3))
+    assert full.slope == 0
 
 
 def test_cosines_are_those_of_angles_and_zero_beside_nothing() -> None:
@@ -192,8 +195,11 @@ def test_shares_come_to_the_shortest_vector_and_directions_to_the_largest_value(
     assert shortest(c, B[:0], np.zeros((4, 0)), 9).shape == (4, 0)
 
 
-def test_best_directions_are_sorted_local_maxima_of_both_signs() -> None:
-    problem, _, rng = drawn(6, 0.25, n=9)
+@SLOPES
+def test_best_directions_are_sorted_local_maxima_of_both_signs(slope, monkeypatch) -> None:
+    for name, few in (("_STARTS", 80), ("_STEPS", 60)):
+        monkeypatch.setattr(f"implicit_bias.limits.relu.directions.{name}", few)
+    problem, _, rng = drawn(6, slope, n=9)
     lam = rng.random(9)
     found = best_directions(problem, lam, np.zeros((1, 3)))
     duals = [one.dual for one in found]
@@ -202,7 +208,7 @@ def test_best_directions_are_sorted_local_maxima_of_both_signs() -> None:
     v /= np.linalg.norm(v, axis=1, keepdims=True)
     for sign in (1.0, -1.0):
         own = [one for one in found if one.sign == sign]
-        assert len(own) <= 8
+        assert len(own) <= 8 and (slope or len(own) > 1)
         values = sign * dual_function(problem, lam, np.array([one.v for one in own]))
         np.testing.assert_allclose(values, [one.dual for one in own], rtol=1e-12)
         lengths = [np.linalg.norm(one.v) for one in own]
@@ -210,8 +216,21 @@ def test_best_directions_are_sorted_local_maxima_of_both_signs() -> None:
         assert max(values) >= (sign * dual_function(problem, lam, v)).max()
         close = np.array([[a.v @ b.v for a in own] for b in own]) - np.eye(len(own))
         assert close.max() < 1 - 1e-6
-    one_label = ReLUProblem(problem.inputs, np.ones(9))
-    assert {one.sign for one in best_directions(one_label, lam, np.zeros((0, 3)))} == {1.0}
+    for sign in (1.0, -1.0):
+        one_label = ReLUProblem(problem.inputs, np.full(9, sign))
+        assert {one.sign for one in best_directions(one_label, lam, np.zeros((0, 3)))} == {sign}
+
+
+def test_momentum_reaches_in_300_steps_what_plain_steps_do_not() -> None:
+    rng = np.random.default_rng(9)
+    B = np.linalg.qr(rng.normal(size=(6, 6)))[0] * np.geomspace(1, 0.03, 6)
+    c = rng.random((1, 6)) @ B
+    shares = shortest(c, B, np.zeros((1, 6)), 300)
+    assert np.linalg.norm(c - shares @ B) < 1e-4 * np.linalg.norm(c)
+    plain = np.zeros((1, 6))
+    for _ in range(300):
+        plain = np.clip(plain - (plain @ B - c) @ B.T, 0, 1)
+    assert np.linalg.norm(c - plain @ B) > 1e-3 * np.linalg.norm(c)
 
 
 def test_pairs_on_one_ray_are_told_by_the_rounding_of_their_entries() -> None:
