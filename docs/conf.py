@@ -32,7 +32,8 @@ toc_object_entries_show_parents = "hide"
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
-nb_execution_mode = "off"
+nb_execution_mode, nb_execution_in_temp = "cache", True
+nb_execution_raise_on_error, nb_execution_timeout = True, -1
 
 autodoc_typehints = "none"
 napoleon_google_docstring = False
@@ -97,6 +98,7 @@ def reference(app: Any) -> None:
         path = f"implicit_bias.{space}".rstrip(".")
         module = import_module(path)
         listed = sorted(set(module.__all__) - set(names)) if space else own
+        listed.sort(key=lambda name: not inspect.isfunction(getattr(module, name)))
         lines = [path, "=" * len(path), "", f".. module:: {path}", "", inspect.getdoc(module), ""]
         for name in listed:
             lines += [f"- `{name}`: {first_line(getattr(module, name))}"]
@@ -178,7 +180,9 @@ def links(app: Any, doctree: nodes.document, docname: str) -> None:
         found = re.fullmatch(r"(ib\.|implicit_bias\.)?(\w[\w.]*)(\(.*\))?", text)
         if not found or not free(literal):
             continue
+        # `run` may be many things, but in the reference.
         plain = found[2].islower() and "_" not in found[2] and not found[3]
+        plain = plain and not docname.startswith("api")
         name = f"implicit_bias.{found[2]}" if found[1] else app.short_names.get(found[2], "")
         if name in objects and (found[1] or not plain):
             entry = objects[name]
