@@ -1,5 +1,6 @@
 """Public names with the modules that they are loaded from; type checkers read this list."""
 
+from . import atlas as atlas
 from . import autoencoders as autoencoders
 from . import datasets as datasets
 from . import distillation as distillation

@@ -29,6 +29,7 @@ from .runs.exits import (
     rendered,
     say,
     watched,
+    width,
 )
 from .runs.progress import Progress
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 # Exit codes, as documented in the README.
 DONE, NOT_SEPARABLE, NOT_SOLVED, NOT_TRAINED = 0, 3, 4, 5
 COMMANDS = {"compare": "cli:compare", "show": "sweeps.showing:show",
-            "sweep": "sweeps.commands:sweep"}  # fmt: skip
+            "sweep": "sweeps.commands:sweep", "which": "cli:which"}  # fmt: skip
 PAGES = (".html", ".htm")
 # What a picture and a page need beside the command line itself.
 DRAWN, PAGED = ("matplotlib",), ("matplotlib", "jinja2")
@@ -138,6 +139,33 @@ def compare(
         _write(context, report, plot, page)
     print_notices(report)
     raise SystemExit(_exit_code(report) if shown else BAD_INPUT)
+
+
+@click.command(context_settings={"max_content_width": 100})
+@click.option("--network", help="A kind of network, or a part of its name.")
+@click.option("--loss", help="A loss.")
+@click.option("--optimizer", help="How it is trained.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON list on stdout.")
+def which(network: str | None, loss: str | None, optimizer: str | None, as_json: bool) -> None:
+    """Print what is known of where training ends, with its source and what computes it.
+
+    Without options all of the atlas.
+    """
+    from .quantities.selection import which as entries_of
+
+    with failures_reported():
+        entries = entries_of(network, loss, optimizer)
+        if as_json:
+            say(json.dumps([entry.to_dict() for entry in entries], ensure_ascii=False))
+            return
+        for entry in entries:
+            first, *others = str(entry).splitlines()
+            say(first)
+            for line in others:
+                say(click.wrap_text(line.strip(), width(), "  ", "    "))
+            say("")
+        found = "No entry names all of these" if not entries else f"Entries: {len(entries)}"
+        say(f"{found}. `diagnose` says of a network of your own which apply.")
 
 
 def _print(programs: RunPrograms, as_json: bool, quiet: bool) -> None:

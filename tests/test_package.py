@@ -158,8 +158,8 @@ BELOW_MODELS = (
     "training.*", "measures.*", "options.*", "quantities.*", "runs.*",
 )  # fmt: skip
 NAMESPACES = (
-    "autoencoders", "datasets", "distillation", "dynamics", "equivalence", "heads", "kernels",
-    "optim", "programs", "protocols",
+    "atlas", "autoencoders", "datasets", "distillation", "dynamics", "equivalence", "heads",
+    "kernels", "optim", "programs", "protocols",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
@@ -471,14 +471,14 @@ def test_every_public_name_resolves_and_is_listed() -> None:
 
 
 NAMESPACES = (
-    "autoencoders", "datasets", "distillation", "dynamics", "equivalence", "estimators", "gates",
-    "heads", "kernels", "limits", "measures", "networks", "optim", "programs", "protocols",
+    "atlas", "autoencoders", "datasets", "distillation", "dynamics", "equivalence", "estimators",
+    "gates", "heads", "kernels", "limits", "measures", "networks", "optim", "programs", "protocols",
     "sweeps",
 )  # fmt: skip
 
 
 def test_the_top_level_stays_short_and_the_rest_has_namespaces() -> None:
-    assert len(implicit_bias.__all__) <= 60
+    assert len(implicit_bias.__all__) <= 61
     assert set(NAMESPACES) <= set(implicit_bias.__all__)
 
 
@@ -627,7 +627,7 @@ def test_no_folder_has_more_files_than_a_reader_takes_in() -> None:
     stubs = [path.with_suffix(".pyi") for path in modules(PACKAGE, "solvers")]
     files = [*modules(PACKAGE, "solvers"), *(stub for stub in stubs if stub.exists())]
     faces = [stub.with_suffix(".py") for stub in (ROOT / PACKAGE).glob("[a-z]*.pyi")]
-    assert len(faces) == 10
+    assert len(faces) == 11
     top = {*faces, *(face.with_suffix(".pyi") for face in faces)}
     folders = Counter(path.parent for path in files if path not in top)
     assert {folder: n for folder, n in folders.items() if n > FILES_OF_A_FOLDER} == {}

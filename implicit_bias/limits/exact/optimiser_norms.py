@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..._support.solve import GatedRows, MaxMarginProgram, Norm, NormName
 from ..._support.solve import solve_norm as solve_norm_program
 from ..._support.words import WeightNorm
-from ...quantities.papers import LIPPL_B8
+from ...quantities.atlas import ENTRIES
 
 if TYPE_CHECKING:
     from ..._support.solve import NormSolution
@@ -110,7 +110,7 @@ INDUCED: Mapping[Form, Mapping[LayerNorms, InducedNorm]] = MappingProxyType(
             ("spectral", "linf"): InducedNorm("l2", True, _UPPER),
         },
         "gated layer": {
-            ("l2", "l2"): InducedNorm("rows", True, LIPPL_B8),
+            ("l2", "l2"): InducedNorm("rows", True, ENTRIES["gln"].source),
             ("linf", "linf"): InducedNorm("linf", True, _BALL),
             ("spectral", "linf"): InducedNorm("spectral", True, _BALL),
             ("spectral", "spectral"): InducedNorm(

@@ -8,7 +8,7 @@ from typing import Literal
 from ..._support.words import LossName
 from ...options.fields import ScheduleOptions, option
 from ...quantities.assumptions import Premise
-from ...quantities.papers import TARZANAGH
+from ...quantities.atlas import statement
 from ...quantities.premises import (
     ATTENTION_START,
     FALLING,
@@ -65,13 +65,7 @@ METHOD = Premise(
 MODELS = (
     Model(
         "attention",
-        theorem="one layer of softmax attention that selects locally optimal tokens grows in the "
-        "direction of the attention SVM of these tokens: of least Frobenius norm where W is one "
-        "matrix, of least nuclear norm where W = K Q' (Tarzanagh, Li, Thrampoulidis and Oymak, "
-        "Transformers as support vector machines)",
-        source=TARZANAGH,
-        program="min N(W)  s.t.  <x[n, a[n]] - x[n, t], W z[n]> >= 1  for tokens t of lower score "
-        "than the selected a[n]",
+        **statement("attention"),
         assumes=(HEAD, FALLING, FEASIBLE, LOCAL, ATTENTION_START, METHOD, PATH, FULL_BATCHES),
         options=AttentionOptions,
         run=f"{__package__}.run:run_attention",

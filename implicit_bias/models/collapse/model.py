@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ...options.fields import Positive, StartOptions, TrainerOptions, option
 from ...quantities.assumptions import Premise
-from ...quantities.papers import JI_2022, LYU_44, THRAMPOULIDIS, THRAMPOULIDIS_2022
+from ...quantities.atlas import statement
 from ...quantities.premises import FULL_BATCHES, LOSS, LOSS_TO_0, METHOD
 from ...runs.model import Holds, Model
 
@@ -68,11 +68,7 @@ CONVERGES = {
 MODELS = (
     Model(
         "collapse",
-        theorem="of unconstrained features under one linear layer the least weights at margin 1 "
-        f"have simplex-encoded scores, for classes of any sizes ({THRAMPOULIDIS}), and directions "
-        f"of gradient flow are KKT points of that problem ({JI_2022})",
-        source=f"{THRAMPOULIDIS_2022}; training: {LYU_44}",
-        program="min ||Z||_*  s.t.  z_y(n),n - z_k,n >= 1 for k != y(n)",
+        **statement("collapse"),
         assumes=(WIDE, *NO_DECAY, FULL_BATCHES),
         options=CollapseOptions,
         run=f"{__package__}.run:run_collapse",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..._support.solve import require_finite, require_memory
 from ...data.catalogue import load_class_data
 from ...data.dataset import digest
-from ...quantities.papers import LYU, NO_LIMIT
+from ...quantities.atlas import ENTRIES, named, statement
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
 from ...runs.setup import Setup, training_settings
@@ -31,19 +31,15 @@ SIZES = (10, 10, 10, 1, 1, 1)
 # Of a search for stationary points: one on a sphere of every dimension up to five.
 STARTS = 4
 _DEEP = {
-    "theorem": "no theorem names the best of more layers, or of less than K - 1 dimensions: "
-    f"training goes to KKT points of the margin problem ({LYU}, theorem 4.4), at each of which "
-    "features collapse to their class means, and the nuclear norm bounds what they cost",
-    "source": NO_LIMIT,
+    "theorem": named(
+        "no theorem names the best of more layers, or of less than K - 1 dimensions: "
+        "training goes to KKT points of the margin problem ({lyu-2020}, theorem 4.4), at each of "
+        "which features collapse to their class means, and the nuclear norm bounds what they cost"
+    ),
+    "source": ENTRIES["dgn"].source,
     "program": "min ||w||^2 / 2  s.t.  every relative margin >= 1, locally",
 }
-_DECAYED = {
-    "theorem": "unconstrained features with weight decay end at the optimum of a convex program in "
-    "the scores, that of the nuclear norm, from any start that is no saddle (Zhu et al., A "
-    "geometric analysis of neural collapse with unconstrained features, for classes of one size)",
-    "source": "Zhu et al. 2021 (arXiv 2105.02375)",
-    "program": "min mean cross-entropy of Z + lam ||Z||_*",
-}
+_DECAYED = statement("collapse-decay")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..._support.words import ConvolutionInit
 from ...options.fields import EVERY_CLASS, ClassOptions, SolverOptions, TrainerOptions, option
-from ...quantities.papers import GUNASEKAR, GUNASEKAR_2
+from ...quantities.atlas import statement
 from ...quantities.premises import (
     DIRECTION,
     FULL_BATCHES,
@@ -58,11 +58,7 @@ HOLDS = Holds(
 MODELS = (
     Model(
         "convolution",
-        theorem="directional limit of full-width linear convolutions below a linear layer, end to "
-        f"end, has the least l1 norm of its frequencies ({GUNASEKAR}, theorem 2; for almost all "
-        "data and starts)",
-        source=GUNASEKAR_2,
-        program="min ||F b||_1  s.t.  y_n <b, x_n> >= 1, F the unitary Fourier transform",
+        **statement("convolution"),
         assumes=(
             SEPARABLE,
             HOMOGENEOUS,

@@ -7,17 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ...quantities.papers import GUNASEKAR
+from ...quantities.atlas import named
 from ...runs.reports.finding import Finding
 from ...runs.separable import SeparableSetup, run_separable
 from ...runs.setup import Setup
 from ...runs.stages import Found, Run, Stage, later
 from .figure import plot_spectra
 
-DEEPER = (
+DEEPER = named(
     "the limit of more than two layers, end to end, is a first-order point of the quasi-norm "
-    f"||F b||_(2/L) at margin 1 ({GUNASEKAR}, theorem 2). Which one is not said: the one next to "
-    "the network is certified here, and a convex program bounds all from below"
+    "||F b||_(2/L) at margin 1 ({gunasekar-2018}, theorem 2). Which one is not said: the one "
+    "next to the network is certified here, and a convex program bounds all from below"
 )
 
 

@@ -14,7 +14,7 @@ from ...options.fields import (
     option,
 )
 from ...quantities.assumptions import Premise
-from ...quantities.papers import LYU, NO_LIMIT
+from ...quantities.atlas import statement
 from ...quantities.premises import (
     FULL_BATCHES,
     GATES,
@@ -109,14 +109,7 @@ ASSUMED = (
 MODELS = (
     Model(
         "dgn",
-        theorem="no theorem names the limit of a network that is gated in several layers. Theorem: "
-        "the path group lasso is a lower bound of its value, (||w||^2 / L)^(L/2) over the smallest "
-        "margin, at any depth. Certified: the bound, and the KKT point next to the trained "
-        "network. Measured: that training goes there "
-        f"({LYU}, theorem 4.4: to some KKT point)",
-        source=NO_LIMIT,
-        program="min sum_p ||zeta_p||  s.t.  y_n sum_p A_p(n) <zeta_p, x_n> >= 1, p the paths; "
-        "min ||w||^2 / 2  s.t.  y_n f_w(x_n) >= 1, locally",
+        **statement("dgn"),
         assumes=ASSUMED,
         options=DGNOptions,
         run=f"{__package__}.run:run_dgn",

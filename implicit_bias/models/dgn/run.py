@@ -11,6 +11,7 @@ from dataclasses import replace
 from ...data.sample import Sample
 from ...measures.scalars import scores
 from ...quantities.assumptions import Assumption
+from ...quantities.atlas import ENTRIES
 from ...runs.fit import fit
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import gating_file
@@ -44,7 +45,7 @@ def run_dgn(setup: Setup) -> Run[DGNSetup]:
         data_record(whole.dataset),
         title=f"{network_name(options)}, beside {beside}",
         theorem=LAZY if lazy else "",
-        source="Jacot, Gabriel and Hongler 2018; Chizat, Oyallon and Bach 2019",
+        source=ENTRIES["lazy"].source,
     )
     stages = (Stage(finds=_gates, required=True), *(LAZY_STAGES if lazy else RICH_STAGES))
     return Run(setup=whole, heading=heading, stages=stages, checks=lambda: _check(whole))

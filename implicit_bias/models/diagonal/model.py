@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ...options.fields import ImageOptions, ScheduleOptions, option
 from ...quantities.assumptions import Premise
+from ...quantities.atlas import statement
 from ...quantities.premises import FULL_BATCHES, SEPARABLE
 from ...runs.model import Holds, Model
 
@@ -67,12 +68,7 @@ INTERPOLATES = Premise(
 MODELS = (
     Model(
         "diagonal",
-        theorem="gradient flow of a diagonal linear network ends at the interpolant of least "
-        "potential of its start: near the least l1 norm from small starts, near the least l2 norm "
-        "from large ones (Woodworth et al., Kernel and rich regimes, theorem 1)",
-        source="Woodworth et al. 2020, theorem 1",
-        program="min sum_i phi_i(b_i)  s.t.  <b, x_n> = y_n;  phi(b) = (b asinh(2b/c) - "
-        "sqrt(b^2 + c^2/4)) / 2,  c = 2 scale^2",
+        **statement("diagonal"),
         assumes=(SQUARED, FLOW, FULL_BATCHES, INTERPOLATES, SEPARATES, LARGE),
         options=DiagonalOptions,
         run=f"{__package__}.run:run_diagonal",

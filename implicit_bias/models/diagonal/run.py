@@ -17,6 +17,7 @@ from ...data.sample import Sample
 from ...limits.finite.diagonal import DiagonalLimit, solve_diagonal
 from ...limits.finite.program import LeastPotential
 from ...networks.drawn import balanced_diagonal
+from ...quantities.atlas import statement
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
 from ...runs.setup import Setup, data_record, training_settings
@@ -37,12 +38,7 @@ GROWTH = 3.0
 # The loss down to which the rate of steps on margins is chosen; without training the limit is that
 # of its margin.
 GOAL = 1e-8
-_OF_MARGINS = {
-    "theorem": "a diagonal linear network trained on an exponential-like loss is, as start and "
-    "log(1/loss) grow together, that of least potential of its start among all with its margin",
-    "source": "Moroshko et al. 2020; at finite values own measurement",
-    "program": "min sum_i phi_i(b_i)  s.t.  y_n <b, x_n> >= m, the network's smallest margin",
-}
+_OF_MARGINS = statement("diagonal-logistic")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Literal
 from ..._support.words import ClassesName
 from ...options.fields import ScheduleOptions, SplitOptions, option
 from ...quantities.assumptions import Premise
-from ...quantities.papers import PHUONG
+from ...quantities.atlas import statement
 from ...quantities.premises import FULL_BATCHES, START
 from ...runs.model import Holds, Model
 
@@ -98,12 +98,7 @@ HOLDS = Holds(
 MODELS = (
     Model(
         "distillation",
-        theorem="a linear student of soft labels ends at its teacher's weights, projected on the "
-        "span of the samples, and what they do not see of its start, of which a deep one has a "
-        f"multiple ({PHUONG}, theorem 5.1 from any start, and 5.2 with the limit exact)",
-        source="Phuong 2021, theorems 5.1 and 5.2",
-        program="w(inf) = P w_* + c q / ||q||,  q = (I - P) w(0),  c^2 = ||q||^2 "
-        "((||P w_*||^2 + c^2) / ||w(0)||^2)^((L-1)/L)",
+        **statement("distillation"),
         assumes=ASSUMED,
         options=DistillationOptions,
         run=f"{__package__}.run:run_distillation",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..._support.words import Experts, InitName
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, option
 from ...quantities.assumptions import Premise
-from ...quantities.papers import LIPPL
+from ...quantities.atlas import statement
 from ...quantities.premises import DUAL_NORMS, LOCAL_OPTIMUM, ONE_LAYER, PROPOSITION_B8
 from ...runs.model import Holds, Model
 
@@ -53,16 +53,7 @@ ASSUMED = (
 MODELS = (
     Model(
         "dlgn",
-        theorem="gates that are half-spaces of a linear network, frozen once they are trained. "
-        "With one hidden layer the network then goes to a certified limit, for linear experts the "
-        "group lasso over units "
-        f"({LIPPL}, equation 22), for constant ones the same of inputs that are all 1, which is "
-        "the L1 margin of gates (by analogy with Gunasekar et al., Implicit bias of gradient "
-        "descent on linear convolutional networks, theorem 2, on Fourier coefficients in place of "
-        "gates)",
-        source="Lippl, Abbott and Chung 2022, equation 22",
-        program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1;  or  "
-        "min sum_h |v_h| / sqrt(D)  s.t.  y_n sum_h g_h(x_n) v_h >= 1",
+        **statement("dlgn"),
         assumes=ASSUMED,
         options=DLGNOptions,
         run=f"{__package__}.run:run_dlgn",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..._support.words import PlainInit
 from ...options.fields import ImageOptions, SlopeOptions, TrainerOptions, UnitOptions, option
 from ...quantities.assumptions import Premise
-from ...quantities.papers import FREI
+from ...quantities.atlas import statement
 from ...quantities.premises import FULL_BATCHES, HOMOGENEOUS, LOSS, LOSS_TO_0, METHOD, SEPARATES
 from ...runs.model import Holds, Model
 
@@ -37,12 +37,7 @@ NEARLY = Premise(
 MODELS = (
     Model(
         "fixed-outer",
-        theorem="on nearly orthogonal data training of the inner layer of a leaky ReLU network "
-        "ends, in direction, at the one KKT point of its margin problem, of rank two at most, "
-        f"whose boundary is linear ({FREI}; the condition on the data is checked, in the form "
-        "proved in near_orthogonality)",
-        source="Frei et al. 2022; Lyu and Li 2020",
-        program="min ||W||_F  s.t.  y_n sum_h a_h leaky(<w_h, x_n>) >= 1, a fixed",
+        **statement("fixed-outer"),
         assumes=(NEARLY, HOMOGENEOUS, SEPARATES, LOSS, METHOD, FULL_BATCHES, LOSS_TO_0),
         options=FixedOuterOptions,
         run=f"{__package__}.run:run_fixed_outer",

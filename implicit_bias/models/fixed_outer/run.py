@@ -14,6 +14,7 @@ from ..._support.solve import Status
 from ...data.arrays import Floats
 from ...data.made.near_orthogonal import NearOrthogonality, near_orthogonality
 from ...limits.relu.fixed_outer import NAME, FixedOuterMargin, solve_fixed_outer
+from ...quantities.atlas import cited, named
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
 from ...runs.setup import SampleSetup, Setup, data_record, prepare
@@ -23,10 +24,9 @@ from .model import NEARLY
 if TYPE_CHECKING:
     from ...networks.structured.fixed_outer import FixedOuterReLU
 
-UNNAMED = (
+UNNAMED = named(
     "no theorem names the limit on data that are not nearly orthogonal: training goes to some KKT "
-    "point (Lyu and Li, Gradient descent maximizes the margin of homogeneous neural networks, "
-    "theorem 4.4), and the local optimum next to the network is certified"
+    "point ({lyu-2020}, theorem 4.4), and the local optimum next to the network is certified"
 )
 
 
@@ -66,7 +66,7 @@ def run_fixed_outer(setup: Setup) -> Run[FixedOuterSetup]:
         data_record(whole.dataset),
         title=f"{leaky}ReLU network of {setup.options.hidden_units} units with a fixed outer layer",
         theorem="" if whole.nearly else UNNAMED,
-        source="none names the limit; Lyu and Li 2020, theorem 4.4",
+        source=cited("none names the limit; {lyu-2020}, theorem 4.4"),
     )
     checks = lambda: whole.trains and whole.network  # noqa: E731
     return Run(setup=whole, heading=heading, stages=STAGES, checks=checks)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ...options.fields import ScheduleOptions, UnitOptions, option
 from ...quantities.assumptions import Premise
+from ...quantities.atlas import statement
 from ...quantities.premises import FULL_BATCHES, GATES
 from ...runs.model import Holds, Model
 
@@ -50,12 +51,7 @@ STAY = Premise(
 MODELS = (
     Model(
         "gdln",
-        theorem="gradient flow of a gated linear network with fixed gates, at every time, and its "
-        "limit, gated least squares (notes on gated deep linear networks and least squares, "
-        "corrected)",
-        source="gated least squares and its flow, in closed form",
-        program="min <(y - yhat)^2>, least norm;  w(t) = e^(-At/K^2) w(0) + K A^+ (I - "
-        "e^(-At/K^2)) b",
+        **statement("gdln"),
         assumes=(GATES, SQUARED, FLOW, FULL_BATCHES, STAY),
         options=GDLNOptions,
         run=f"{__package__}.run:run_gdln",

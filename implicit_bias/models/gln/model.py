@@ -19,7 +19,7 @@ from ...options.fields import (
     TrainerOptions,
     option,
 )
-from ...quantities.papers import LIPPL, LIPPL_B8
+from ...quantities.atlas import statement
 from ...quantities.premises import (
     FULL_BATCHES,
     GATES,
@@ -52,9 +52,7 @@ class ShallowGLNOptions(GLNOptions):
 MODELS = (
     Model(
         "gln",
-        theorem=f"directional limit of a two-layer GLN is SVM-GLN ({LIPPL}, proposition B.8)",
-        source=LIPPL_B8,
-        program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
+        **statement("gln"),
         assumes=PROPOSITION_B8,
         options=DeepGLNOptions,
         parts=f"{__package__}.parts:gln",
@@ -70,10 +68,7 @@ MODELS = (
     ),
     Model(
         "gln-l2",
-        theorem="control experiment, the limit of no network here: SVM-L2 has the GLN's predictors "
-        f"but the plain norm ({LIPPL}, equations 23-25, corrected)",
-        source="none names SVM-L2; it is a control (Lippl, Abbott and Chung 2022, equations 23-25)",
-        program="min ||beta||_2  s.t.  y_n <beta_c(n), x_n> >= 1,  beta_c = sum_h zeta_h,c_h",
+        **statement("gln-l2"),
         assumes=(SEPARABLE, GATES),
         options=GLNOptions,
         parts=f"{__package__}.parts:gln_l2",
@@ -83,10 +78,7 @@ MODELS = (
     ),
     Model(
         "shallow-gln",
-        theorem="directional limit of a shallow GLN is one hard-margin SVM per global context, "
-        f"weighed by their norms ({LIPPL}, theorem 3.1)",
-        source="Lippl, Abbott and Chung 2022, theorem 3.1",
-        program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
+        **statement("shallow-gln"),
         assumes=(SEPARABLE, GATES, LOSS, LINEAR_METHODS, STEEPEST, FULL_BATCHES),
         options=ShallowGLNOptions,
         parts=f"{__package__}.parts:shallow_gln",

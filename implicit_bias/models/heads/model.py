@@ -8,7 +8,7 @@ from typing import Literal
 from ..._support.words import ClassesName
 from ...options.fields import ImageOptions, ScheduleOptions, UnitOptions, option
 from ...quantities.assumptions import Premise
-from ...quantities.papers import PHUONG, SOUDRY
+from ...quantities.atlas import statement
 from ...quantities.premises import FULL_BATCHES, METHOD, SEPARABLE
 from ...runs.model import Holds, Model
 
@@ -99,14 +99,7 @@ ASSUMED = (
 MODELS = (
     Model(
         "heads",
-        theorem="a linear head on frozen features ends at the minimum-norm interpolant of its "
-        "teacher's logits where it can match soft labels, at the one minimiser on centred weights "
-        "in the span of the features where it cannot or hard labels have a share, and along the "
-        "joint hard margin on separable hard labels alone "
-        f"({PHUONG}, the exits of chapter 6 on a trunk that is frozen; theorem 5.1; {SOUDRY})",
-        source="Phuong 2021, theorem 5.1; on separable hard labels Soudry et al. 2018",
-        program="min a CE(y, W phi) + (1 - a) tau^2 CE(softmax(t / tau), softmax(W phi / tau));  "
-        "a = 1:  min ||W||  s.t.  <w_y - w_k, phi> >= 1",
+        **statement("heads"),
         assumes=ASSUMED,
         options=HeadsOptions,
         run=f"{__package__}.run:run_heads",

@@ -14,7 +14,7 @@ from ...options.fields import (
     UnitOptions,
     option,
 )
-from ...quantities.papers import JI, JI_2019, SOUDRY, SOUDRY_3
+from ...quantities.atlas import statement
 from ...quantities.premises import (
     FULL_BATCHES,
     HOMOGENEOUS,
@@ -45,10 +45,7 @@ UNGATED = {"gating": "a linear network has no gates; take gln or frelu for gates
 MODELS = (
     Model(
         "deep-linear",
-        theorem="directional limit of a deep linear network, end to end, is the hard-margin SVM "
-        f"({JI})",
-        source=JI_2019,
-        program="min ||b||  s.t.  y_n <b, x_n> >= 1",
+        **statement("deep-linear"),
         assumes=(SEPARABLE, HOMOGENEOUS, LOSS, METHOD, STEEPEST, FULL_BATCHES, START, SPAN),
         options=DeepLinearOptions,
         parts=f"{__package__}.parts:deep_linear",
@@ -62,10 +59,7 @@ MODELS = (
     ),
     Model(
         "linear",
-        theorem="directional limit of a linear predictor is the hard-margin SVM "
-        f"({SOUDRY}, theorem 3)",
-        source=SOUDRY_3,
-        program="min ||b||  s.t.  y_n <b, x_n> >= 1",
+        **statement("linear"),
         assumes=(SEPARABLE, LOSS, LINEAR_METHODS, STEEPEST, FULL_BATCHES),
         options=LinearOptions,
         parts=f"{__package__}.parts:linear",

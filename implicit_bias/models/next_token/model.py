@@ -7,6 +7,7 @@ from typing import Literal
 
 from ...options.fields import ScheduleOptions, option
 from ...quantities.assumptions import Premise
+from ...quantities.atlas import statement
 from ...quantities.premises import FULL_BATCHES
 from ...runs.model import Holds, Model
 
@@ -83,13 +84,7 @@ ASSUMED = (
 MODELS = (
     Model(
         "next-token",
-        theorem="gradient descent on a linear decoder of next tokens ends, in the span of "
-        "differences of tokens that may follow a context, at their log-odds, and grows out of it "
-        "along the decoder of least norm that has all others below them (Thrampoulidis, Implicit "
-        "optimization bias of next-token prediction in linear models, theorem 2)",
-        source="Thrampoulidis 2024, theorem 2",
-        program="min ||W||  s.t.  <w_z - w_v, h_j> >= 1,  <w_z - w_z', h_j> = 0  for z, z' that "
-        "may follow context j, v that never does;  beside it <w_z - w_z', h_j> = log(p_jz / p_jz')",
+        **statement("next-token"),
         assumes=ASSUMED,
         options=NextTokenOptions,
         run=f"{__package__}.run:run_next_token",

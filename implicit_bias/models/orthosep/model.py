@@ -14,7 +14,7 @@ from ...options.fields import (
     option,
 )
 from ...quantities.assumptions import Premise
-from ...quantities.papers import PHUONG
+from ...quantities.atlas import statement
 from ...quantities.premises import FULL_BATCHES, HOMOGENEOUS, LOSS, METHOD, SEPARATES
 from ...runs.model import Holds, Model
 
@@ -106,11 +106,7 @@ HOLDS = Holds(
 MODELS = (
     Model(
         "orthosep",
-        theorem="every surviving neuron of a small ReLU network turns to one of two max-margin "
-        f"vectors ({PHUONG}, theorem 3.1 and corollary 3.1 with "
-        "its constants)",
-        source="Phuong 2021, theorem 3.1 and corollary 3.1",
-        program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class",
+        **statement("orthosep"),
         assumes=ASSUMED,
         options=OrthosepOptions,
         run=f"{__package__}.run:run_orthosep",

@@ -9,7 +9,7 @@ from functools import cached_property
 from pkgutil import resolve_name
 from typing import Any
 
-from ...quantities.papers import LYU, PHUONG
+from ...quantities.atlas import named
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
 from ...runs.reports.findings import solved, usable
@@ -20,20 +20,19 @@ from .schedule import halving_phases
 
 NAME = OrthogonallySeparable.name
 TRAINING = f"{__package__}.training"
-RESIDUAL = (
+RESIDUAL = named(
     "nothing is proved for the residual network: its skips carry no weights, so it is not "
     "homogeneous, and theorem 3.1 and corollary 3.1 are about two layers. Conjectured from "
     "experiments: every layer comes near rank two, and the rows of the first turn to the two "
-    f"max-margin vectors of the theorem ({PHUONG}, section 3.4.2)"
+    "max-margin vectors of the theorem ({phuong-2021}, section 3.4.2)"
 )
 
 
-LEAKY = (
+LEAKY = named(
     "on orthogonally separable data neurons of a leaky network, from any balanced start, turn to "
     "the two vectors of one program, the least norm of all widths, if it separates the data and "
     "neither kind vanishes beside the other: an argument of this package (notes of "
-    "solve_orthosep) on the KKT points of "
-    f"{LYU}. Theorem 3.1 is about ReLUs"
+    "solve_orthosep) on the KKT points of {lyu-2020}. Theorem 3.1 is about ReLUs"
 )
 
 

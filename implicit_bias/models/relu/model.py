@@ -19,7 +19,7 @@ from ...options.fields import (
     option,
 )
 from ...quantities.assumptions import Premise
-from ...quantities.papers import LIPPL
+from ...quantities.atlas import statement
 from ...quantities.premises import LOSS_TO_0, ONE_LAYER, PROPOSITION_B8, SEPARATES
 from ...runs.model import Holds, Model
 
@@ -108,10 +108,7 @@ LEARNED = (GATES_STAY, SEPARATES, OPTIMAL, SHALLOW, COPY_SEPARABLE, COPY_LOSS)
 MODELS = (
     Model(
         "frelu",
-        theorem="directional limit of a two-layer frozen-gate ReLU network is the group lasso over "
-        f"its units ({LIPPL}, equation 22)",
-        source="Lippl, Abbott and Chung 2022, equation 22",
-        program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1",
+        **statement("frelu"),
         assumes=PROPOSITION_B8,
         options=FReLUOptions,
         parts=f"{__package__}.parts:frelu",
@@ -127,16 +124,7 @@ MODELS = (
     ),
     Model(
         "relu",
-        theorem="no theorem names the limit of a ReLU network on general data. Of one hidden "
-        "layer the local optimum next to the trained network is found and certified, often as the "
-        f"best of all widths. Four machines freeze part of it, three of them those of {LIPPL}, "
-        "section 5.2, and that of gates alone from the program published with it; once its gates "
-        "are frozen at a step, its limit is the group lasso on them (equation 22)",
-        source="none for a ReLU network, its local optimum is certified; frozen gates: Lippl, "
-        "Abbott and Chung 2022, equation 22",
-        program="min sum_h ||u_h|| over networks near, certified; no theorem says that training "
-        "ends there. Machines: SVM-FReLU on random (RC) or learned gates (LC), hard-margin SVM on "
-        "hidden activations (HL) or on gates alone",
+        **statement("relu"),
         assumes=LEARNED,
         options=ReLUOptions,
         run=f"{__package__}.run:run_relu",

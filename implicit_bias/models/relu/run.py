@@ -18,8 +18,8 @@ from ...limits.exact.frelu import SVMFReLU
 from ...limits.exact.path_lasso import PathLasso
 from ...measures.comparison import measure_network
 from ...measures.kkt import kkt_distance
+from ...quantities.atlas import named
 from ...quantities.formatting import loss_in_words
-from ...quantities.papers import LIPPL
 from ...quantities.premises import SEPARATES
 from ...quantities.said import Table
 from ...quantities.table import lines
@@ -47,11 +47,11 @@ from .neurons import find_neurons, find_starts
 if TYPE_CHECKING:
     from .model import ReLUOptions
 
-DEEP = (
+DEEP = named(
     "no theorem names the limit of a ReLU network on general data. With several hidden layers one "
     "machine is the limit of something: SVM-HL, of the network that goes on training its last "
     "layer alone. The others are controls "
-    f"({LIPPL}, section 5.2, has one hidden layer)"
+    "({lippl-2022}, section 5.2, has one hidden layer)"
 )
 
 ALONE = (

@@ -11,7 +11,7 @@ from ...data.tokens import TokenData
 from ...limits.exact.tokens import TokenLimit, TokenMargin, logits, lower, solve_token_svm
 from ...networks.recognition.attention import RecognisedAttention
 from ...networks.recognition.subject import Subject
-from ...quantities.papers import TARZANAGH
+from ...quantities.atlas import ENTRIES
 from ...quantities.premises import ATTENTION_START, FALLING, FEASIBLE, HEAD, LOCAL, PATH
 from ..reports.finding import Finding
 from ..reports.verdict import Evidence
@@ -63,7 +63,7 @@ def select_tokens(
         "attention that selects locally optimal tokens grows in the direction of their attention "
         f"SVM, in {what}",
         PROGRAM,
-        TARZANAGH,
+        ENTRIES["attention"].source,
         (),
     )
     known = (

@@ -24,8 +24,8 @@ from ...networks.recognition.structure import Form, Structure
 from ...networks.recognition.subject import SAME
 from ...networks.relu import ReLU
 from ...quantities.assumptions import Assumption
+from ...quantities.atlas import PAPERS
 from ...quantities.formatting import number
-from ...quantities.papers import FREI
 from ...quantities.said import Side, Table
 from ...quantities.table import TABLE
 from ..reports.bounds import (
@@ -262,7 +262,8 @@ def _of_fixed_outer(found: MeasuredNetwork, max_seconds: float) -> Finding:
     )  # fmt: skip
     numbers = value_in_words(value, limit.value if reached else None)
     turn = f"proved for turns below {proof.smallest_turn:.2g} degrees"
-    named = f"training ends there, as the inputs are nearly orthogonal ({FREI})"
+    frei = PAPERS["frei-2023"].named
+    named = f"training ends there, as the inputs are nearly orthogonal ({frei})"
     evidence = Evidence(
         theory="local limit",
         status=Status.GLOBAL_OPTIMUM if best else limit.status,

@@ -17,8 +17,8 @@ from ...networks.recognition.shares import VanishingTensor, vanishing_tensors
 from ...networks.recognition.structure import Form, recognise
 from ...networks.recognition.subject import Weights
 from ...quantities.assumptions import Assumption
+from ...quantities.atlas import ENTRIES
 from ...quantities.formatting import DASH, number
-from ...quantities.papers import CAI_2025, KUNIN_2023, LYU_44, TSILIVIS_2024
 from ...quantities.premises import DIRECTION
 from ...quantities.said import Side, Table
 from ..reports.finding import Finding
@@ -98,11 +98,11 @@ class Problem:
         if self.unnamed:
             return Theory("none", f"no theorem: {self.unnamed}", "none", "none names a problem", ())
         if self.regime.name is RegimeName.HIGHEST_RATE:
-            source = f"{KUNIN_2023}, gradient flow"
+            source = ENTRIES["quasi-homogeneous"].source + ", gradient flow"
         elif not self.homogeneous:
-            source = f"{CAI_2025}, gradient flow"
+            source = ENTRIES["nearly-homogeneous"].source + ", gradient flow"
         else:
-            source = LYU_44 if self.method.joint else TSILIVIS_2024
+            source = ENTRIES["kkt" if self.method.joint else "steepest-kkt"].source
         theorem = f"directional limits are KKT points of a margin problem ({source})"
         return Theory("none", theorem, self.program, source, ())
 

@@ -8,8 +8,8 @@ from ..._support.solve import Norm, NormProgram, Rows, Status
 from ...limits.exact.split import SpanLoss, SplitLimit, solve_split
 from ...measures.splits import SplitComparison, split_parts
 from ...networks.recognition.structure import Form
+from ...quantities.atlas import ENTRIES
 from ...quantities.formatting import number
-from ...quantities.papers import JI_2019_SPLIT
 from ...quantities.said import Table
 from ...quantities.table import TABLE
 from ..reports.finding import Finding
@@ -63,9 +63,10 @@ def split_in_words(finding: Finding) -> str:
     state: SplitComparison = finding.views.objects["split_comparison"]
     if split.status is not Status.SOLVED:
         return ""
+    source = ENTRIES["linear-split"].source
     off = f"finite part off by {number(state.limit_error, '.2g')}"
     if split.n_separable == 0:
-        return f"weights go to the least of the loss: {off} ({JI_2019_SPLIT})"
+        return f"weights go to the least of the loss: {off} ({source})"
     grow = f"{split.n_separable} of {len(split.separable)} margins grow all the same"
     ratio = TABLE["margin_ratio"].said(state.margin_ratio)
-    return f"{grow}, in a direction that is known ({JI_2019_SPLIT}): {ratio}, {off}"
+    return f"{grow}, in a direction that is known ({source}): {ratio}, {off}"

@@ -10,22 +10,7 @@ from typing import Literal
 from ...networks.recognition.structure import Form, Structure
 from ...networks.recognition.subject import SAME
 from ...quantities.assumptions import Premise
-from ...quantities.papers import (
-    FREI,
-    GUNASEKAR,
-    GUNASEKAR_2,
-    JI,
-    JI_2019,
-    JI_2022,
-    LIPPL,
-    LIPPL_B8,
-    LYU,
-    NO_LIMIT,
-    SOUDRY,
-    SOUDRY_3,
-    THRAMPOULIDIS,
-    THRAMPOULIDIS_2022,
-)
+from ...quantities.atlas import ENTRIES, PAPERS, named, statement
 from ...quantities.premises import (
     DIRECTION,
     FULL_BATCHES,
@@ -40,8 +25,9 @@ from ...quantities.premises import (
 
 Says = Literal["limit", "local limit", "none"]
 
-KKT = f"training goes to some KKT point of the margin problem ({LYU}, theorem 4.4)"
-KKT_PROGRAM = "min ||w||^2 / 2  s.t.  y_n f_w(x_n) >= 1, locally"
+KKT = ENTRIES["kkt"].theorem
+NO_LIMIT = ENTRIES["dgn"].source
+KKT_PROGRAM = ENTRIES["kkt"].program
 
 
 OF_CONVOLUTIONS = (LOSS, METHOD, FULL_BATCHES, LOSS_TO_0, DIRECTION, GRADIENTS, PHASES)
@@ -79,62 +65,45 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
     {
         Form.FEATURES: Theory(
             "limit",
-            "directional limit of scores that are linear in their weights is the hard-margin SVM "
-            f"of the features ({SOUDRY}, theorem 3; of K outputs, of all relative margins, its "
-            "section on cross-entropy)",
+            named(
+                "directional limit of scores that are linear in their weights is the hard-margin "
+                "SVM of the features ({soudry-2018}, theorem 3; of K outputs, of all relative "
+                "margins, its section on cross-entropy)"
+            ),
             "min ||w||  s.t.  y_n <w, phi(x_n)> >= 1",
-            SOUDRY_3,
+            ENTRIES["linear"].source,
             (LOSS, LINEAR_METHODS, FULL_BATCHES),
         ),
         Form.LINEAR: Theory(
             "limit",
-            "directional limit of a product of linear layers, end to end, is the hard-margin SVM "
-            f"({JI})",
+            named(
+                "directional limit of a product of linear layers, end to end, is the hard-margin "
+                "SVM ({ji-2019-layers})"
+            ),
             "min ||b||  s.t.  y_n <b, phi(x_n)> >= 1",
-            JI_2019,
+            ENTRIES["deep-linear"].source,
         ),
-        Form.UNCONSTRAINED: Theory(
-            "limit",
-            "least weights of unconstrained features and one linear layer at margin 1 have "
-            "simplex-encoded scores, neural collapse for classes of one size "
-            f"({THRAMPOULIDIS}); directions of gradient flow are KKT points of that problem, of "
-            f"which this is the best ({JI_2022})",
-            "min ||Z||_*  s.t.  z_y(n),n - z_k,n >= 1 for k != y(n)",
-            THRAMPOULIDIS_2022,
-        ),
+        Form.UNCONSTRAINED: Theory("limit", **statement("collapse")),
         Form.UNITS: Theory(
             "limit",
-            "directional limit of units with fixed gates below linear layers is the group lasso "
-            f"over units ({LIPPL}, proposition B.8; its proof asks no more of features)",
+            named(
+                "directional limit of units with fixed gates below linear layers is the group "
+                "lasso over units ({lippl-2022}, proposition B.8; its proof asks no more of "
+                "features)"
+            ),
             "min sum_h ||zeta_h||  s.t.  y_n sum_h <zeta_h, phi_h(x_n)> >= 1",
-            LIPPL_B8,
+            ENTRIES["gln"].source,
             PROPOSITION_B8,
         ),
         Form.LAYERS: _unnamed(
             "local limit",
             " of layers with fixed gates between them. Proved: the path group lasso is a lower "
             f"bound of its value. Theorem: {KKT}",
-            "min sum_p ||zeta_p||  s.t.  y_n sum_p A_p(n) <zeta_p, x_n> >= 1, p the paths; "
-            + KKT_PROGRAM,
+            ENTRIES["dgn"].program,
         ),
-        Form.CONVOLUTION: Theory(
-            "limit",
-            "directional limit of a full-width linear convolution below a linear layer, end to "
-            f"end, has the least l1 norm of its frequencies ({GUNASEKAR}, theorem 2: almost all "
-            "data and starts, the exponential loss)",
-            "min ||F b||_1  s.t.  y_n <b, x_n> >= 1, F the Fourier transform",
-            GUNASEKAR_2,
-            OF_CONVOLUTIONS,
-        ),
+        Form.CONVOLUTION: Theory("limit", **statement("convolution"), assumes=OF_CONVOLUTIONS),
         Form.DEEP_CONVOLUTION: Theory(
-            "local limit",
-            "directional limits of L layers, full-width linear convolutions below a linear one, "
-            "are, end to end, first-order points of the quasi-norm ||F b||_(2/L) of frequencies "
-            f"({GUNASEKAR}, theorem 2); a convex program bounds the value of every network from "
-            "below",
-            "min ||F b||_(2/L)  s.t.  y_n <b, x_n> >= 1, locally, F the Fourier transform",
-            GUNASEKAR_2,
-            OF_CONVOLUTIONS,
+            "local limit", **statement("deep-convolution"), assumes=OF_CONVOLUTIONS
         ),
         Form.QUADRATIC: _unnamed(
             "local limit",
@@ -150,7 +119,8 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
         Form.FIXED_OUTER: _unnamed(
             "none",
             " of a ReLU network with a fixed outer layer on general data; on nearly orthogonal "
-            f"inputs there is one KKT point, of rank two at most ({FREI}). Theorem: {KKT}",
+            f"inputs there is one KKT point, of rank two at most ({PAPERS['frei-2023'].named}). "
+            f"Theorem: {KKT}",
         ),
         Form.DEEP_RELU: _unnamed("none", f" of a deep ReLU network. Theorem: {KKT}"),
         Form.PIECEWISE: _unnamed(
