@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from implicit_bias.models import MODELS
-from implicit_bias.quantities.atlas import CHECKED, ENTRIES, PAPERS, STANDINGS, Entry, Paper
-from implicit_bias.quantities.selection import kinds
+from implicit_bias.quantities import CHECKED, ENTRIES, PAPERS, STANDINGS, Entry, Paper, kinds
 from implicit_bias.runs import KNOWN, Premise
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -1,5 +1,13 @@
 """Names of `implicit_bias.quantities`, with the modules that they are loaded from."""
 
+from .atlas import CHECKED as CHECKED
+from .atlas import ENTRIES as ENTRIES
+from .atlas import PAPERS as PAPERS
+from .atlas import STANDINGS as STANDINGS
+from .atlas import Entry as Entry
+from .atlas import Paper as Paper
+from .atlas import cited as cited
+from .atlas import named as named
 from .definition import Quantity as Quantity
 from .definition import by_name as by_name
 from .definition import distance_from_ideal as distance_from_ideal
@@ -13,6 +21,8 @@ from .measured import part as part
 from .measured import quantity as quantity
 from .measured import side_by_side as side_by_side
 from .measured import stacked as stacked
+from .selection import WITHIN as WITHIN
+from .selection import kinds as kinds
 from .table import MEASURED as MEASURED
 from .table import TABLE as TABLE
 from .table import lines as lines

@@ -12,8 +12,16 @@ from click.testing import CliRunner
 import implicit_bias as ib
 from implicit_bias.cli import main
 from implicit_bias.models import MODELS
-from implicit_bias.quantities.atlas import CHECKED, ENTRIES, PAPERS, STANDINGS, cited, named
-from implicit_bias.quantities.selection import WITHIN, kinds
+from implicit_bias.quantities import (
+    CHECKED,
+    ENTRIES,
+    PAPERS,
+    STANDINGS,
+    WITHIN,
+    cited,
+    kinds,
+    named,
+)
 
 ROOT = Path(__file__).parents[2]
 
