@@ -45,7 +45,8 @@ suppress_warnings = ["ref.python"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"implicit-bias {release}"
-html_static_path, html_css_files = ["site.css"], ["site.css"]
+html_static_path = ["site.css", "which.js"]
+html_css_files, html_js_files = ["site.css"], ["which.js"]
 html_copy_source = html_show_sourcelink = False
 html_math_renderer = "mathml"
 html_theme_options = {

@@ -23,6 +23,7 @@ WITHIN: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 WHAT = ("network", "loss", "optimizer")
+OTHER = 2  # rank of what is of another kind
 
 
 def kinds(what: str) -> tuple[str, ...]:
@@ -69,12 +70,12 @@ def which(
         for what, text in zip(WHAT, (network, loss, optimizer), strict=True)
         if text is not None
     }
-    ranked = [
-        (max(ranks, default=0), entry)
-        for entry in ENTRIES.values()
-        if None not in (ranks := [_rank(getattr(entry, what), of) for what, of in wanted.items()])
-    ]
-    return tuple(entry for _, entry in sorted(ranked, key=lambda pair: pair[0]))
+    ranks = {
+        key: max((_rank(getattr(entry, what), of) for what, of in wanted.items()), default=0)
+        for key, entry in ENTRIES.items()
+    }
+    found = [key for key, rank in ranks.items() if rank < OTHER]
+    return tuple(ENTRIES[key] for key in sorted(found, key=ranks.__getitem__))
 
 
 def _meant(what: str, text: str) -> tuple[str, ...]:
@@ -88,9 +89,9 @@ def _meant(what: str, text: str) -> tuple[str, ...]:
     return found
 
 
-def _rank(named: tuple[str, ...], wanted: tuple[str, ...]) -> int | None:
-    """Return 0 for an entry of a wanted kind, 1 for one of what it belongs to, otherwise None."""
+def _rank(named: tuple[str, ...], wanted: tuple[str, ...]) -> int:
+    """Return 0 for an entry of a wanted kind, 1 for one of what it belongs to, otherwise 2."""
     if set(named) & set(wanted):
         return 0
     above = {"any", *(kind for one in wanted for kind in WITHIN.get(one, ()))}
-    return 1 if set(named) & above else None
+    return 1 if set(named) & above else OTHER

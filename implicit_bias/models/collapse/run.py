@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..._support.solve import require_finite, require_memory
 from ...data.catalogue import load_class_data
 from ...data.dataset import digest
-from ...quantities.atlas import ENTRIES, named, statement
+from ...quantities.atlas import ENTRIES, Statement, named, statement
 from ...runs.programs import StatedProgram, stated
 from ...runs.reports.finding import Finding
 from ...runs.setup import Setup, training_settings
@@ -30,7 +30,7 @@ ALIKE = "balanced"
 SIZES = (10, 10, 10, 1, 1, 1)
 # Of a search for stationary points: one on a sphere of every dimension up to five.
 STARTS = 4
-_DEEP = {
+_DEEP: Statement = {
     "theorem": named(
         "no theorem names the best of more layers, or of less than K - 1 dimensions: "
         "training goes to KKT points of the margin problem ({lyu-2020}, theorem 4.4), at each of "
@@ -39,7 +39,6 @@ _DEEP = {
     "source": ENTRIES["dgn"].source,
     "program": "min ||w||^2 / 2  s.t.  every relative margin >= 1, locally",
 }
-_DECAYED = statement("collapse-decay")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -109,11 +108,12 @@ def run_collapse(setup: Setup) -> Run[CollapseSetup]:
     }
     if whole.trains:
         require_memory(int(sizes.sum()) ** 2, "a unit vector a sample", "take smaller classes")
+    known = statement("collapse-decay" if whole.decay else "collapse")
     heading = setup.heading(
         data,
         title="unconstrained features and classifiers beside their limit",
         choices=f"{options.depth} layers of dimension {whole.dimension}",
-        **(_DECAYED if whole.decay else {} if whole.named else _DEEP),
+        **(known if whole.decay or whole.named else _DEEP),
     )
     return Run(setup=whole, heading=heading, stages=STAGES)
 

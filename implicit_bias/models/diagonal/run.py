@@ -38,7 +38,6 @@ GROWTH = 3.0
 # The loss down to which the rate of steps on margins is chosen; without training the limit is that
 # of its margin.
 GOAL = 1e-8
-_OF_MARGINS = statement("diagonal-logistic")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -138,7 +137,7 @@ def run_diagonal(setup: Setup) -> Run[DiagonalSetup]:
         data_record(dataset),
         title="a diagonal network beside the limit of its start, from kernel to rich",
         choices=f"start of scale {scale:g}",
-        **(_OF_MARGINS if whole.of_margins else {}),
+        **statement("diagonal-logistic" if whole.of_margins else "diagonal"),
     )
     return Run(setup=whole, heading=heading, stages=STAGES, checks=lambda: whole.settings)
 
