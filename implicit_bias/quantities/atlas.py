@@ -245,7 +245,9 @@ class _Entries(Mapping[str, Entry]):
         says, source, conditions = (row.pop(one) for one in ("says", "source", "conditions"))
         return Entry(
             key=key,
-            **{what: tuple(row.pop(what)) for what in ("network", "loss", "optimizer")},
+            network=tuple(row.pop("network")),
+            loss=tuple(row.pop("loss")),
+            optimizer=tuple(row.pop("optimizer")),
             theorem=named(says),
             conditions=named(conditions),
             source=cited(source),
