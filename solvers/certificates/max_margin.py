@@ -232,8 +232,11 @@ def _enclosed_margins(program: MaxMarginProgram, V: Array, norm: float) -> tuple
     lost = share * norm * design.sample_sizes + TINY
     if _settled(margins, lost):
         return margins, lost
-    terms = matmul(abs(design.X), xp.abs(V).T) * xp.abs(design.Z)
-    lost = share * xp.sum(terms, axis=1) + TINY
+    # Of the samples alone that may have the smallest one.
+    rows = xp.nonzero(margins - lost <= xp.min(margins + lost))[0]
+    some = design.subset(rows)
+    terms = matmul(abs(some.X), xp.abs(V).T) * xp.abs(some.Z)
+    lost[rows] = share * xp.sum(terms, axis=1) + TINY
     if _settled(margins, lost):
         return margins, lost
     rows = xp.nonzero(margins - lost <= xp.min(margins + lost))[0]

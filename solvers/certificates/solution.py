@@ -140,10 +140,17 @@ def conclude(
     )
 
 
+# How far above 1 the smallest margin, and off the bound the sum of multipliers, of points may be
+# that are left as they are.
+FEASIBLE = 1e-12
+
+
 def feasible(
     certified: Callable[[float, float], Certificate], known: Certificate, total: float, tol: float
 ) -> tuple[float, float, Certificate]:
     """Return divisors that bring points to feasibility, and the certificate of the scaled ones.
+
+    Points that are feasible, and no larger than they need be, stay as they are.
 
     Parameters
     ----------
@@ -161,6 +168,8 @@ def feasible(
         margin = known.smallest_margin
         if 0 < known.dual_objective < math.inf:
             total /= known.dual_objective
+        if 1 <= margin <= 1 + FEASIBLE and abs(total - 1) <= FEASIBLE:
+            return 1.0, 1.0, known
     scaled = certified(margin, total)
     if status_of(scaled, tol) is not status_of(known, tol):
         # Where terms cancel, the rounding of this scaling spoils what powers of two leave exact.

@@ -142,6 +142,7 @@ def solve_hinge(
     *,
     guess: tuple[Floats, Floats] | None = None,
     tol: float = 1e-8,
+    ends_at: float | None = None,
     max_seconds: float = math.inf,
 ) -> HingeSolution:
     """Solve a program of margins that are linear less hinges.
@@ -161,6 +162,8 @@ def solve_hinge(
         Multipliers and shares near it, such as those of a program of few other coefficients.
     tol : float
         Relative duality gap that counts as solved, in (0, 1).
+    ends_at : float, optional
+        Gap at which it ends, by default 1e-10 or `tol`, whichever is smaller.
     max_seconds : float
         Seconds after which no further group lasso is begun.
 
@@ -193,7 +196,7 @@ def solve_hinge(
     shape = (program.n_groups, program.X.shape[1])
     u = np.zeros(shape) if start is None else start
     require_shape("start", u, shape, "one row a group")
-    tight = min(_TIGHT, tol)
+    tight = min(_TIGHT, tol) if ends_at is None else ends_at
     rows, found, solves, status = _Rows(program), None, 0, Status.FAILED
     asked, tried, steps = _FIRST, _NEAR, 0
     products, samples = program.X @ u.T, np.arange(len(program.X))

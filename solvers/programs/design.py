@@ -6,7 +6,12 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from ..numerics.arrays import Array, array_namespace, entries_of, float_of, group_sums, matmul
+
+# Largest entries from this to its inverse are squared as they are.
+MIDDLE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +67,11 @@ class GatedDesign:
         gates = xp.sqrt(xp.max(squares, axis=1))
         # Relative to the largest entry, so that no square over- or underflows.
         stored = entries_of(self.X)
-        size = (float_of(xp.max(xp.abs(stored))) if math.prod(stored.shape) else 0.0) or 1.0
+        size = 1.0
+        if math.prod(stored.shape):
+            size = max(float_of(xp.max(stored)), -float_of(xp.min(stored))) or 1.0
+        if isinstance(self.X, np.ndarray) and MIDDLE < size < 1 / MIDDLE:
+            return np.asarray(gates * np.sqrt(np.einsum("nd,nd->n", self.X, self.X)))
         X = self.X / size
         return size * gates * xp.sqrt((X * X).sum(axis=1))
 

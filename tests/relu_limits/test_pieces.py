@@ -145,7 +145,8 @@ def test_signs_and_gates_of_a_program_are_checked(signs) -> None:
 @SLOPES
 def test_units_of_one_sign_and_helping_gates_are_merged_in_their_order(slope) -> None:
     problem, units, _ = drawn(3, slope, H=24)
-    found = merged(problem, units)
+    found, kept = merged(problem, units)
+    np.testing.assert_array_equal(found.gates, units.gates[:, kept])
     helping = problem.helping(units.signs)
     groups: dict[tuple, np.ndarray] = {}
     for h in range(24):

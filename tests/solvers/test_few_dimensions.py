@@ -52,6 +52,20 @@ def test_the_answer_is_certified_and_that_of_the_other_methods(program, monkeypa
     assert objectives[0] == pytest.approx(objectives[1], rel=2e-8)
 
 
+def test_coefficients_do_not_lose_what_cancels_in_the_sum_of_support_vectors() -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(2000) < 0.5, -1.0, 1.0)
+    X = np.column_stack([rng.normal(size=(2000, 4)), 1e-5 * y * (1 + rng.random(2000))])
+    program = linear_program(X, y)
+    found = solve_few_dimensions(program, Settings())
+    assert found is not None
+    answer, certificate, _ = found
+    assert_honest(program, solve(program))
+    # The points are feasible as they are, so that their certificate is the answer's.
+    assert 1 <= certificate.smallest_margin <= 1 + 1e-12
+    assert float(answer.dual.sum()) == pytest.approx(certificate.dual_objective, rel=1e-12)
+
+
 def _unit(program: MaxMarginProgram) -> float:
     """What the rows were divided by."""
     rows = few_dimensions._signed_rows(program)

@@ -21,6 +21,8 @@ KINK = 1e-6
 SUPPORT = 1e-9
 # Falls of the value, relative to it, that count as none.
 STILL = 1e-9
+# Pairs of a sample and a unit from which programs are solved roughly at first, and how roughly.
+_LARGE, _ROUGH = 20_000, 1e-4
 
 
 @dataclass(eq=False)
@@ -32,7 +34,8 @@ class Programs:
     problem : ReLUProblem
     tol : float
         Relative gap of each.
-    max_programs : int
+    max_programs : int or None
+        None is no limit: each program of a descent has a strictly lower value.
     max_seconds : float or None
         From the beginning on; None is no limit.
     max_patterns : int
@@ -45,7 +48,7 @@ class Programs:
 
     problem: ReLUProblem
     tol: float
-    max_programs: int
+    max_programs: int | None
     max_seconds: float | None
     max_patterns: int
     begun: float = field(default_factory=time.perf_counter)
@@ -60,14 +63,22 @@ class Programs:
     @property
     def spent(self) -> bool:
         """True if no further program may begin."""
-        return self.taken >= self.max_programs or self.seconds >= (self.max_seconds or math.inf)
+        enough = self.max_programs is not None and self.taken >= self.max_programs
+        return enough or self.seconds >= (self.max_seconds or math.inf)
 
-    def solve(self, units: Units, guess: Guess | None = None) -> HingeSolution:
-        """Solve the program on the units' gates, from multipliers and shares if there are any."""
+    def solve(
+        self, units: Units, guess: Guess | None = None, *, rough: float | None = None
+    ) -> HingeSolution:
+        """Solve the program on the units' gates, from multipliers and shares if there are any.
+
+        To rounding as far as it goes, or to a gap of `rough`.
+        """
         self.taken += 1
         left = max((self.max_seconds or math.inf) - self.seconds, 1e-9)
         program = self.problem.program(units)
-        solution = solve_hinge(program, units.u, guess=guess, tol=self.tol, max_seconds=left)
+        solution = solve_hinge(
+            program, units.u, guess=guess, tol=self.tol, ends_at=rough, max_seconds=left
+        )
         self.solves += solution.solves
         return solution
 
@@ -103,19 +114,24 @@ def descend(programs: Programs, units: Units, guess: Guess | None = None) -> Des
     shares near those of the first program.
     """
     problem, values = programs.problem, tuple[float, ...]()
+    # The gates of large programs are found roughly as long as the value falls by more than that.
+    rough = _ROUGH if len(problem.y) * len(units.u) >= _LARGE else None
     while True:
-        n_before, units = len(units.u), merged(problem, units)
-        solution = programs.solve(units, guess if len(units.u) == n_before else None)
+        units, kept = merged(problem, units)
+        guess = None if guess is None else (guess[0], guess[1][:, kept])
+        solution = programs.solve(units, guess, rough=rough)
         if not has_network(solution):
             return Descent(units, solution, values)
         solved = replace(units, u=solution.u)
         before = values[-1] if values else math.inf
         values += (min(problem.value(solved.u, solved.signs), before),)
         gates = _next_gates(problem, solved, solution)
-        fell = before - values[-1] > STILL * values[-1]
+        fell = before - values[-1] > (rough or STILL) * values[-1]
         stays = bool(np.all(gates == solved.gates))
-        if stays or not fell or programs.spent:
+        if programs.spent or ((stays or not fell) and rough is None):
             return Descent(solved, solution, values)
+        if stays or not fell:
+            rough = None
         units, guess = replace(solved, gates=gates), (solution.multipliers, solution.shares)
 
 

@@ -146,8 +146,10 @@ def _value(u: Floats, smallest: float) -> float:
     return float(np.linalg.norm(u, axis=1).sum()) / smallest if smallest > 0 else math.inf
 
 
-def merged(problem: ReLUProblem, units: Units) -> Units:
+def merged(problem: ReLUProblem, units: Units) -> tuple[Units, NDArray[np.int64]]:
     """Return the units with those of one sign and the same helping gates as one, their sum.
+
+    Beside them the numbers of the units that stand for their groups.
 
     The program loses nothing by it: helping terms are linear, hinges of a sum are at most the sum
     of the hinges, and so are norms.
@@ -158,4 +160,4 @@ def merged(problem: ReLUProblem, units: Units) -> Units:
     u = np.zeros((len(first), units.u.shape[1]))
     np.add.at(u, order[np.reshape(index, -1)], units.u)
     kept = np.sort(first)
-    return Units(u, units.signs[kept], units.gates[:, kept])
+    return Units(u, units.signs[kept], units.gates[:, kept]), kept

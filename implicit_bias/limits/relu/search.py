@@ -58,7 +58,7 @@ def relu_local_limit(
     *,
     births: int = 0,
     tol: float = 1e-8,
-    max_programs: int = 100,
+    max_programs: int | None = None,
     max_seconds: float | None = None,
     max_patterns: int = _PATTERNS,
 ) -> ReLULocalLimit:
@@ -89,8 +89,8 @@ def relu_local_limit(
         does; at most as many as the network has to spare.
     tol : float
         Relative gap to reach, in (0, 1).
-    max_programs : int
-        Convex programs in all.
+    max_programs : int, optional
+        Convex programs in all. By default as many as there are: each has a lower value.
     max_seconds : float, optional
         Seconds after which no further program begins.
     max_patterns : int

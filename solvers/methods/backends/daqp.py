@@ -24,6 +24,8 @@ DIMENSIONS, SAMPLES, EACH = 100, 500, 20
 # Share of the tolerance by which margins of 1 may be missed, and iterations for every dimension.
 EXACT, ITERATIONS = 0.1, 100
 UNBOUNDED = 1e30
+# What a smallest margin is above 1, so that rounding does not bring it below.
+SLACK = 1e-13
 
 
 def has_few_dimensions(program: MaxMarginProgram) -> bool:
@@ -76,7 +78,11 @@ def solve_few_dimensions(
     lam = np.clip(-np.asarray(found["lam"]), 0.0, None)
     if flag != 1 or not lam.any() or not np.all(np.isfinite(lam)):
         return None
-    answer = PrimalDual(primal=program.dual_blocks(lam), dual=lam)
+    # From the active rows and not from their sum, in which most of many digits may cancel.
+    active = rows[lam > 0]
+    w = np.linalg.lstsq(active, np.ones(len(active)), rcond=None)[0]
+    primal = w.reshape(-1, program.design.X.shape[1])
+    answer = _scaled(program, primal, lam)
     certificate = certify(program, answer.primal, answer.dual)
     if not certificate.proves_optimality(settings.tol):
         return None
@@ -84,6 +90,15 @@ def solve_few_dimensions(
     if settings.progress is not None:
         settings.progress(iterations, certificate.gap)
     return answer, certificate, iterations
+
+
+def _scaled(program: MaxMarginProgram, primal: NDArray[Any], lam: NDArray[Any]) -> PrimalDual:
+    """Return points as `conclude` wants them, so that its certificate is that of this method."""
+    smallest = float(np.min(program.margins(primal)))
+    largest = float(np.max(program.design.group_norms(program.dual_blocks(lam))))
+    if smallest > 0 and largest > 0:
+        primal, lam = primal / (smallest * (1 - SLACK)), lam / largest
+    return PrimalDual(primal=primal, dual=lam)
 
 
 @cache
