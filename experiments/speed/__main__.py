@@ -5,6 +5,7 @@
     python -m experiments.speed --growth --out experiments/results/growth.csv
     python -m experiments.speed --norms --out experiments/results/norms.csv
     python -m experiments.speed --finite --out experiments/results/finite_speed.csv
+    python -m experiments.speed --threads [--data-dir DIR] --out experiments/results/threads.csv
 
 The peers' table keeps the rows that its file already holds: interrupted, it goes on; for a new
 measurement name a new file. Peers that are not installed are left out with a line.
@@ -16,6 +17,8 @@ from pathlib import Path
 
 import click
 
+from implicit_bias.models import MODELS
+
 from ..tables import data_folder, out_file
 from .cases import peer_cases
 from .finite import LIMIT as FINITE_LIMIT
@@ -26,6 +29,7 @@ from .norms import LIMIT as NORMS_LIMIT
 from .norms import run_norms
 from .peers import TARGETS
 from .race import markdown, run_peers
+from .threads import run_threads
 
 # Seconds for one run of cvxpy on a GLN program; for all runs of a peer on one program.
 CVXPY_LIMIT, PEER_LIMIT = 1200.0, 20.0
@@ -46,6 +50,14 @@ def _sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
 @click.option("--growth", "table", flag_value="growth", help="Time and memory against size.")
 @click.option("--norms", "table", flag_value="norms", help="Several classes, in every norm.")
 @click.option("--finite", "table", flag_value="finite", help="Limits of weight decay.")
+@click.option("--threads", "table", flag_value="threads", help="At one, two and all threads.")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    type=click.Choice(sorted(MODELS)),
+    help="Default runs that --threads times too; may be repeated.  [default: all]",
+)
 @data_folder
 @click.option(
     "--size",
@@ -79,6 +91,8 @@ def main(
         run_norms(out, time_limit or NORMS_LIMIT)
     elif table == "finite":
         run_finite(out, time_limit or FINITE_LIMIT)
+    elif table == "threads":
+        run_threads(data_dir, out, beside_cvxpy["models"] or sorted(MODELS), repeats)
     elif table == "peers":
         rows = run_peers(peer_cases(data_dir), out, repeats, time_limit or PEER_LIMIT)
         for target in (TARGETS[0], TARGETS[-1]):

@@ -27,8 +27,8 @@ from .model import OPTIMAL
 if TYPE_CHECKING:
     pass
 
-# Seconds that a local optimum may take before the search ends with what it has.
-MAX_SECONDS = 60.0
+# Seconds after which the search for a local optimum gives up, programs falling or not.
+MAX_SECONDS = 600.0
 # Gate patterns that the bound of all widths may look at in a run: some seconds.
 MAX_PATTERNS = 2**16
 
