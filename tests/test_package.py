@@ -194,7 +194,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                              "limits.predictors", "limits.result")),
     ("limits/local/*.py", (".", "_support.solve", "limits.predictors", "limits.result",
                            "limits.stored", "networks.adapted", "networks.derivatives",
-                           "networks.protocols", "networks.placed_data")),
+                           "networks.gated.open_gates", "networks.protocols",
+                           "networks.placed_data")),
     # Of a network they read the weights, and give a limit back as one.
     ("limits/relu/*.py", (".", "_support.solve", "data.arrays", "limits.literal",
                           "limits.predictors", "limits.result", "networks.relu",

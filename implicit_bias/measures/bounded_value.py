@@ -136,6 +136,7 @@ class BoundedValue(Measured):
             ("  zero modes", modes),
             *self.lines("local_curvature"),
             ("  active samples", f"{int(local.active.sum())} of {len(local.active)}"),
+            *([("  units at their kinks there", f"{local.n_kinks}")] if local.n_kinks else []),
         ]
 
 

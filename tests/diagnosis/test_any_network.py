@@ -6,6 +6,7 @@ import copy
 import itertools
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import torch
@@ -282,6 +283,31 @@ def test_softmax_outputs_with_biases_have_their_problem_named() -> None:
     scores = network(torch.tensor(POINTS)).detach()
     loss = float(cross_entropy(scores, torch.tensor(CLASSES)))
     assert report.row()["log_inverse_loss"] == pytest.approx(-np.log(loss), rel=1e-9)
+    beside = next(one for one in report.verdicts if one.network == "without 2.bias")
+    assert beside.word == "NOT THERE YET" and "local optimum" in beside.sentence
+
+
+def test_relu_networks_of_several_outputs_have_the_convex_optimum_of_their_gates() -> None:
+    network = mlp(2, 8, 3)
+    for layer in network[::2]:
+        layer.bias = None
+    trained(network, POINTS, CLASSES, 30)
+    report = ib.diagnose(network, POINTS, CLASSES, optimizer="gd")
+    words = [one.word for one in report.verdicts]
+    assert words == ["PROBLEM NAMED", "NOT THERE YET"] and fits(report)
+    local, kkt = report.objects["local_limit"], report.objects["kkt"]
+    assert local.n_kinks == 0 and kkt.residual < 0.2
+    W = local.network.get_parameter("module.module.0.weight").detach().numpy()
+    gates = np.unique(POINTS @ W.T > 0, axis=1).T
+    Z = [cp.Variable((2, 3)) for _ in gates]
+    scores = sum(cp.multiply(g[:, None] * 1.0, POINTS @ z) for g, z in zip(gates, Z, strict=True))
+    wanted = [
+        scores[n, c] - scores[n, k] >= 1 for n, c in enumerate(CLASSES) for k in range(3) if k != c
+    ]
+    program = cp.Problem(cp.Minimize(sum(map(cp.normNuc, Z))), wanted)
+    assert local.value == pytest.approx(program.solve(solver=cp.CLARABEL), rel=1e-6)
+    other = ib.diagnose(network, POINTS, CLASSES, optimizer="sign")
+    assert "local_limit" not in other.objects
 
 
 @pytest.mark.parametrize(

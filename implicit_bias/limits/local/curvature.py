@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from .newton import Point
@@ -13,6 +14,8 @@ from .symmetry import symmetry_tangents
 
 # Steps of an escape, as parts of ||w||: the first that lowers the value counts.
 _FIRST_STEP, _HALVINGS = 0.25, 12
+# What a rotation moves that is held, but for rounding.
+_MOVED = 1e-5
 # By what the value has to fall, relatively, so that it is no rounding.
 _LOWER = 1e-12
 
@@ -47,13 +50,20 @@ class Curvature:
 
 
 def measure_curvature(problem: MarginProblem, point: Point) -> Curvature:
-    """Measure the Lagrangian's lowest curvature along directions that keep the active margins."""
-    active = ActiveGradients.of(point.gradients(problem))
+    """Measure the Lagrangian's lowest curvature along directions that keep what is active."""
+    held = problem.held(point)
+    active = ActiveGradients.of(torch.cat([point.gradients(problem), held]))
     hessian = problem.hessian(point.w, point.lam)
     values, directions = ReducedHessian.of(hessian, active).lowest()
     flat = bool((values.abs() <= ZERO_MODE).any())
-    n_symmetry = len(symmetry_tangents(problem, point)) if flat else 0
-    return Curvature(values, directions, n_symmetry)
+    tangents = symmetry_tangents(problem, point) if flat else held[:0]
+    # Of all that they span, what keeps the rest.
+    moved = (
+        int(torch.linalg.matrix_rank(tangents @ held.T, atol=_MOVED))
+        if len(tangents) and len(held)
+        else 0
+    )
+    return Curvature(values, directions, len(tangents) - moved)
 
 
 def escaped(problem: MarginProblem, point: Point, direction: Tensor) -> Tensor | None:

@@ -131,7 +131,7 @@ class LocalLimit(Curved, Reached):
     escape : mapping of str to array, or None
         Unit direction, shaped as `weights`, in which margins grow; for saddles alone.
     status : Status
-        LOCAL_OPTIMUM, SADDLE, FLAT, STATIONARY or FAILED.
+        LOCAL_OPTIMUM, LIVE_OPTIMUM, SADDLE, FLAT, STATIONARY or FAILED.
     certificate : LocalCertificate
         First-order conditions; `curvature` is what is known of second order.
     reason : str
@@ -144,6 +144,8 @@ class LocalLimit(Curved, Reached):
     network : Module or None
         A copy of the network at `weights`, in float64 on the CPU. None in a limit that was loaded:
         a file holds the weights and not the class.
+    n_kinks : int
+        Pairs of an active sample and a ReLU whose input is 0 there.
 
     Examples
     --------
@@ -176,6 +178,7 @@ class LocalLimit(Curved, Reached):
     rounds: int
     seconds: float
     network: Any = field(default=None, metadata=NOT_STORED)
+    n_kinks: int = 0
 
     residual = proved("residual", "Residual of the first-order conditions, of the certificate.")
     n_samples = size_of("active", "Number of samples.")

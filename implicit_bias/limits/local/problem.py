@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,12 +43,20 @@ class MarginProblem:
         Labels (n,) in {-1, +1}, or (n, K) with a one at every sample's class and else zeros.
     degree : int
         L, of homogeneity of f in w.
+    until : float
+        Moment of `time.perf_counter` after which no further program begins.
     """
 
     network: torch.nn.Module
     data: GatedData
     degree: int
     targets: Tensor
+    until: float = math.inf
+
+    @property
+    def is_late(self) -> bool:
+        """True if no further program may begin."""
+        return time.perf_counter() >= self.until
 
     @property
     def n_margins(self) -> int:
@@ -69,7 +79,7 @@ class MarginProblem:
     def scores(self, w: Tensor) -> Tensor:
         """Return the scores (n,) or (n, K) of the samples."""
         with torch.no_grad():
-            return self._scores(w, self.data.take(torch.arange(0, self.n_margins, self.n_others)))
+            return self.scores_at(w, self.data.take(torch.arange(0, self.n_margins, self.n_others)))
 
     @property
     def parameters(self) -> dict[str, Tensor]:
@@ -85,7 +95,7 @@ class MarginProblem:
     def unflatten(self, w: Tensor) -> dict[str, Tensor]:
         """Return views of a flat vector (P,) in the shapes of the parameters."""
         shapes = {name: p.shape for name, p in self.parameters.items()}
-        parts = torch.split(w, [prod(shape) for shape in shapes.values()])
+        parts = torch.split(w, [math.prod(shape) for shape in shapes.values()])
         return {
             name: part.view(shape)
             for (name, shape), part in zip(shapes.items(), parts, strict=True)
@@ -99,6 +109,8 @@ class MarginProblem:
     def gradients(self, w: Tensor, rows: Tensor | None = None) -> Tensor:
         """Return gradients (m, P) of all margins, or of those in `rows`."""
         data = self.data if rows is None else self.data.take(rows)
+        if not len(data.y):
+            return w.new_zeros(0, len(w))
 
         def margin(weights: dict[str, Tensor], x: Tensor, y: Tensor, gate: Tensor | None) -> Tensor:
             """Return one margin."""
@@ -108,6 +120,11 @@ class MarginProblem:
 
         rows_of = (data.X, data.y, data.gates)
         return row_gradients(margin, {"w": w}, *rows_of, at_once=_batch(len(w)))["w"]
+
+    def held(self, point: Any) -> Tensor:
+        """Return gradients (k, P) of what stays 0 near a KKT point beside the active margins."""
+        nothing: Tensor = point.w.new_zeros(0, len(point.w))
+        return nothing
 
     def hessian(self, w: Tensor, lam: Tensor) -> Tensor:
         """Return the Lagrangian's Hessian (P, P), ``I - sum_n lam_n hess m_n``."""
@@ -140,10 +157,11 @@ class MarginProblem:
         return lambda w: weights @ self._margins(w, some)
 
     def _margins(self, w: Tensor, data: GatedData) -> Tensor:
-        each = data.y * self._scores(w, data)
+        each = data.y * self.scores_at(w, data)
         return each.sum(-1) if each.ndim == 2 else each
 
-    def _scores(self, w: Tensor, data: GatedData) -> Tensor:
+    def scores_at(self, w: Tensor, data: GatedData) -> Tensor:
+        """Return the scores (k,) or (k, K) of other samples, differentiable in the weights."""
         scores: Tensor = functional_call(self.network, self.unflatten(w), (data.X, data.gates))
         return scores
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..._support.doors import door
+from ..._support.kinds import positive
 from ..._support.solve import Status, require_memory, require_tolerance
 from ...networks.placed_data import Inputs
+from .cells import Cells, Kinks, approach_through
 from .curvature import Curvature, escaped, measure_curvature
 from .limit import LocalCertificate, LocalLimit
 from .newton import Point, polish
@@ -33,12 +36,14 @@ _ENOUGH, _STATIONARY = 1e-5, 1e-4
 _MATRICES = 5
 # Newton's method must not climb: values above that of where it started by more are other points.
 _CLIMBED = 1e-9
+# Sets of gates of a ReLU network that are tried, and what a margin of 1 may lack behind its own.
+_MAX_CELLS, _OWN = 30, 1e-9
 # Parts of ||w||: a network that is off a saddle in its unstable directions by more is leaving it.
 # From nearer than the residual below, the way out is taken at once; programs would creep.
 _OFF, _CREEPING = 1e-6, 1e-3
 
 
-@door()
+@door(max_seconds=positive)
 def local_limit(
     network: torch.nn.Module,
     X: Inputs,
@@ -47,6 +52,7 @@ def local_limit(
     *,
     tol: float = 1e-10,
     max_weights: int = 3000,
+    max_seconds: float = math.inf,
 ) -> LocalLimit:
     r"""Find the KKT point of the margin problem near a network, and certify it.
 
@@ -58,7 +64,7 @@ def local_limit(
     lead on where these creep, Newton's method takes weights and multipliers to rounding, and the
     Hessian of the Lagrangian on the null space of the active gradients decides on second order.
     Saddles on the way are left on the side on which the network is. Any number of layers, any gates
-    that do not depend on the weights.
+    that do not depend on the weights, and ReLUs, leaky or not, of any network, whose kinks are met.
 
     Parameters
     ----------
@@ -76,6 +82,8 @@ def local_limit(
         With more weights Newton's method and second order, which take matrices of (weights,
         weights), are left out: the answer is STATIONARY at best. With 200 weights a limit takes a
         second or two, with 3000 half a minute.
+    max_seconds : float
+        After so many no further program begins: the answer is STATIONARY at best.
 
     Returns
     -------
@@ -96,8 +104,14 @@ def local_limit(
     -----
     The certificate is computed in floating point: it is evidence to 1e-10, not interval
     arithmetic. That a run ends at the point computed from its weights is to be measured: the
-    distance has to fall along training and the point must not change. A ReLU network's limit sits
-    on kinks; with gates frozen it is another problem, and its limit no ReLU network.
+    distance has to fall along training and the point must not change.
+
+    Of a ReLU network margins are those of all cells near by. Where a unit opposes a sample, whose
+    margins fall as it opens, the point may lie on its kink: multipliers then hold the input of the
+    unit at 0, with a share of both gates, and second order is looked at where it stays 0. With one
+    that helps there (none in general position), or kinks of several layers on one sample, the
+    answer is STATIONARY; with units that have no weights, whose gates may be anything, it is
+    LIVE_OPTIMUM, of the other units. Switches of maximum pooling are not met.
 
     References
     ----------
@@ -115,23 +129,30 @@ def local_limit(
     """
     require_tolerance(tol)
     started = time.perf_counter()
-    problem = pose_problem(network, X, y, gates)
+    problem = replace(pose_problem(network, X, y, gates), until=started + max_seconds)
     n_weights = len(problem.start)
     with_newton = n_weights <= max_weights
     if with_newton:
         what = f"second order in {n_weights} weights"
         require_memory(_MATRICES * n_weights**2, what, "take a smaller `max_weights`")
-    found = _search(problem, tol) if with_newton else _approach(problem, max_weights)
+    cells = Cells.around(problem)
+    if cells is not None:
+        found = _through_cells(cells, tol, max_weights if not with_newton else None)
+    else:
+        found = _search(problem, tol) if with_newton else _approach(problem, max_weights)
     return _limit(problem, found, time.perf_counter() - started)
 
 
 @dataclass(frozen=True, eq=False)
 class _Found:
+    # `cells` has the rows that the point is of, where these are other than the margins.
     point: Point
     status: Status
     rounds: int = 0
     reason: str = ""
     curvature: Curvature | None = None
+    cells: Cells | None = None
+    n_kinks: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +175,45 @@ def _search(problem: MarginProblem, tol: float) -> _Found:
                 w = tried.beyond
                 break
     return _unfinished(problem, last, spent, "Newton's method found no KKT point from there")
+
+
+def _through_cells(cells: Cells, tol: float, max_weights: int | None) -> _Found:
+    # Each time the point of the rows at hand; rows enter and leave until they are of its own cells.
+    w, spent = cells.of.start, 0
+    most, enough = (_FIRST_ORDER, _NEAR) if max_weights is None else (_MAX_ROUNDS, _ENOUGH)
+    for _ in range(_MAX_CELLS):
+        cells, near = approach_through(cells, w, most, enough)
+        spent += 0 if near is None else near.rounds
+        if near is None or max_weights is not None:
+            why = "" if max_weights is None else _too_many(cells.of, max_weights)
+            return replace(_unfinished(cells.problem, near, spent, why), cells=cells)
+        found = _search(cells.started(near.w), tol)
+        spent += found.rounds
+        found = replace(found, rounds=spent, cells=cells)
+        own, rows = (one.margins(found.point.w) for one in (cells.of, cells.problem))
+        short, below = own < 1 - _OWN, found.point.active & (rows < own[cells.index] - _OWN)
+        if not bool(short.any() or below.any()):
+            return _judged_at_kinks(found)
+        w, gates = near.w, cells.own_gates(found.point.w)
+        if cells.of.value(found.point.w) < cells.of.value(w):
+            w, cells = found.point.w, cells.at(found.point.w, found.point.active & ~below)
+        cells = cells.joined(short.nonzero()[:, 0], gates[short])
+    return replace(found, status=Status.FAILED, reason="gates changed in every round")
+
+
+def _judged_at_kinks(found: _Found) -> _Found:
+    cells, point, curvature = found.cells, found.point, found.curvature
+    if cells is None or curvature is None:
+        return found
+    kinks = Kinks.of(cells, point)
+    found = replace(found, n_kinks=int((~kinks.dead).sum()))
+    if kinks.undecided:
+        return replace(found, status=Status.STATIONARY, reason=kinks.undecided, curvature=None)
+    judged = _judged(cells.of, cells.gathered(point), curvature)
+    if bool(kinks.dead.any()) and judged.status is Status.LOCAL_OPTIMUM:
+        why = "units to spare have no weights, and what they would gain was not looked at"
+        judged = replace(judged, status=Status.LIVE_OPTIMUM, reason=why)
+    return replace(found, status=judged.status, reason=judged.reason)
 
 
 def _approaches(problem: MarginProblem, w: Tensor, max_rounds: int) -> Iterator[Approach]:
@@ -212,14 +272,19 @@ def _approach(problem: MarginProblem, max_weights: int) -> _Found:
     for last in approaches(problem, problem.start, _MAX_ROUNDS):
         if last.residual <= _ENOUGH:
             break
-    why = f"{len(problem.start)} weights are more than `max_weights` = {max_weights}"
+    why = _too_many(problem, max_weights)
     return _unfinished(problem, last, 0 if last is None else last.rounds, why)
 
 
+def _too_many(problem: MarginProblem, max_weights: int) -> str:
+    return f"{len(problem.start)} weights are more than `max_weights` = {max_weights}"
+
+
 def _unfinished(problem: MarginProblem, last: Approach | None, rounds: int, why: str) -> _Found:
+    why = "`max_seconds` are over" if problem.is_late else why
     if last is None:
         w, nothing = problem.rescaled(problem.start), problem.start.new_zeros(problem.n_margins)
-        reason = "the first max-margin program was not solved"
+        reason = why if problem.is_late else "the first max-margin program was not solved"
         return _Found(Point(w, nothing, nothing > 0), Status.FAILED, rounds, reason)
     point = Point(last.w, torch.where(last.active, last.lam, 0.0), last.active)
     residual = point.residual(problem)
@@ -230,6 +295,8 @@ def _unfinished(problem: MarginProblem, last: Approach | None, rounds: int, why:
 
 def _limit(problem: MarginProblem, found: _Found, seconds: float) -> LocalLimit:
     point, curvature = found.point, found.curvature
+    residual = point.residual(problem if found.cells is None else found.cells.problem)
+    point = point if found.cells is None else found.cells.gathered(point)
     start, margins = problem.rescaled(problem.start), problem.margins(point.w)
     saddle = curvature is not None and found.status is Status.SADDLE
     lam, active = problem.by_sample(point.lam), problem.by_sample(point.active)
@@ -246,7 +313,7 @@ def _limit(problem: MarginProblem, found: _Found, seconds: float) -> LocalLimit:
         n_symmetry_modes=0 if curvature is None else curvature.n_symmetry,
         escape=_arrays(problem, curvature.unstable[:, 0]) if curvature and saddle else None,
         certificate=LocalCertificate(
-            residual=point.residual(problem),
+            residual=residual,
             smallest_margin=float(margins.min()),
             smallest_multiplier=float(lam[active].numpy().min(initial=np.inf)),
         ),

@@ -75,6 +75,8 @@ def second_order_steps(
     """
     damping = _DAMPING
     for _ in range(max_steps):
+        if problem.is_late:
+            return
         here = _Here.at(problem, near)
         moved = None
         while moved is None:

@@ -63,24 +63,26 @@ def approaches(problem: MarginProblem, w: Tensor, max_rounds: int) -> Iterator[A
     """
     w = problem.rescaled(w)
     for rounds in range(1, max_rounds + 1):
+        if problem.is_late:
+            return
         gradients = problem.gradients(w)
-        solved = _linearised(problem, w, gradients)
+        solved = linearised(problem, w, gradients)
         if solved is None:
             return
         lam, active = solved
         u = gradients.T @ lam
         residual = float((w - u).norm() / w.norm())
         yield Approach(w, lam, active, residual, rounds)
-        moved = _search(problem, w, u)
+        moved = lower_towards(problem, w, u)
         if moved is None:
             return
         w = moved
 
 
-def _linearised(
+def linearised(
     problem: MarginProblem, w: Tensor, gradients: Tensor
 ) -> tuple[Tensor, Tensor] | None:
-    # Multipliers (n,) of the linearised program and its support, or None if it was not solved.
+    """Return multipliers (n,) of the linearised program and its support; None if unsolved."""
     wanted = 1 + (problem.degree - 1) * problem.margins(w)
     rows = (gradients / wanted[:, None]).numpy()
     n = len(rows)
@@ -96,8 +98,8 @@ def _linearised(
     return lam, torch.from_numpy(active)
 
 
-def _search(problem: MarginProblem, w: Tensor, u: Tensor) -> Tensor | None:
-    # The first of halved steps towards u that lowers the value.
+def lower_towards(problem: MarginProblem, w: Tensor, u: Tensor) -> Tensor | None:
+    """Return the first of halved steps towards u that lowers the value; None if there is none."""
     value = problem.value(w)
     for halving in range(_HALVINGS):
         moved = w + 0.5**halving * (u - w)

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
+from ...networks.gated.open_gates import OpenGates
 from ...networks.losses.margins import are_classes, by_sample
 from ...networks.placed_data import GatedData
 from ...networks.recognition.subject import Subject
 from .gradients import flat
-from .open_gates import OpenGates
 
 # Float64 entries of gradients that are held at once: half a gibibyte.
 ENTRIES = 2**26

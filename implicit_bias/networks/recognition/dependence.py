@@ -100,6 +100,12 @@ def measure_dependence(subject: Subject, homogeneity: Homogeneity) -> Dependence
     )
 
 
+def polynomial_degree(subject: Subject) -> int | None:
+    """Return the degree of the polynomial in all weights that scores are; None if they are none."""
+    few = subject.few_of_many()
+    return _polynomial(few, few.points(), tuple(few.weights))
+
+
 def measure_inputs(subject: Subject) -> InputDependence:
     """Measure how scores depend on the inputs at fixed weights, each sample's gates held.
 

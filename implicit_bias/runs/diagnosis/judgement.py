@@ -9,9 +9,10 @@ from dataclasses import replace
 from ..._support.solve import Status
 from ...limits.exact.path_limit import PathLimit
 from ...quantities.formatting import number
-from ..reports.bounds import bound_evidence, least_evidence
+from ..reports.bounds import bound_evidence
 from ..reports.finding import Finding
 from ..reports.verdict import Evidence
+from .local import gates_evidence
 from .problem import Problem, problem_evidence
 from .state import MeasuredNetwork, held_back_by
 from .theory import form_in_words
@@ -89,11 +90,7 @@ def _alone(found: MeasuredNetwork) -> Iterator[Evidence]:
     optimum, residual = found.optimum, found.state.kkt_residual
     known = "" if math.isnan(residual) else f"; KKT residual {number(residual, '.2g')}"
     yield Evidence(theory="none", reason=form_in_words(found.structure) + known)
-    if not math.isfinite(optimum.bound):
-        return
     if optimum.present_gates:
-        # Networks with these gates that attain it need not be ones whose weights set them so.
-        who = "network that keeps its gates on these samples"
-        yield least_evidence(who, optimum.bound, math.inf)
-    elif isinstance(optimum.limit, PathLimit):
+        yield from gates_evidence(optimum)
+    elif isinstance(optimum.limit, PathLimit) and math.isfinite(optimum.bound):
         yield bound_evidence(optimum.limit)

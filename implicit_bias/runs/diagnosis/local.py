@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,17 @@ from ..._support.solve import Status
 from ...data.made.near_orthogonal import near_orthogonality
 from ...limits.convolution.stationary import ConvolutionPoint, solve_convolution
 from ...limits.exact.path_limit import PathLimit
+from ...limits.local.cells import OpenedNetwork
 from ...limits.local.limit import LocalLimit
 from ...limits.local.search import local_limit
 from ...limits.relu.fixed_outer import FixedOuterLimit, solve_fixed_outer
 from ...limits.relu.limit import ReLULocalLimit
 from ...limits.relu.search import relu_local_limit
 from ...measures.bounded_value import BoundedValue
+from ...measures.fit.margin_rows import MarginRows
+from ...networks.recognition.dependence import polynomial_degree
 from ...networks.recognition.structure import Form, Structure
-from ...networks.recognition.subject import SAME
+from ...networks.recognition.subject import SAME, Subject
 from ...networks.relu import ReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.atlas import PAPERS
@@ -48,8 +52,10 @@ TURN, SLOPE = "  smallest turn out of the cones, degrees", "slope of closed unit
 ATTAINED = 1e-6
 # Seconds after which no further convex program of a ReLU network begins, by default.
 SECONDS = 60.0
-# Forms of which the local limit is looked for, but for ReLU networks.
+# Forms of which the local limit is looked for, but for ReLU networks of two layers and one output:
+# polynomials in the weights, and those that may be so behind the gates of their ReLUs.
 POLYNOMIALS = (Form.LAYERS, Form.DEEP_CONVOLUTION, Form.QUADRATIC, Form.POLYNOMIAL)
+IN_CELLS = (Form.DEEP_RELU, Form.PIECEWISE)
 
 
 def find_local(
@@ -72,7 +78,7 @@ def find_local(
         where nothing was looked for.
     """
     structure = found.structure
-    polynomial = structure.form in POLYNOMIALS
+    polynomial = structure.form in (*POLYNOMIALS, *IN_CELLS)
     others = (Form.TWO_LAYER_RELU, Form.FIXED_OUTER)
     if not found.separates or not (polynomial or structure.form in others):
         return Finding(LOCAL)
@@ -82,11 +88,23 @@ def find_local(
             f"{size:,} weights are more than `max_weights` = {max_weights:,}: second order takes "
             "matrices of (weights, weights); bound and KKT residual hold at any size"
         )
+    if structure.form in IN_CELLS and not _is_polynomial_in_cells(structure.subject):
+        return Finding(LOCAL)
     if structure.form is Form.FIXED_OUTER:
         return _of_fixed_outer(found, max_seconds)
     if structure.form is Form.DEEP_CONVOLUTION:
-        return _of_convolutions(found)
-    return _of_polynomial(found) if polynomial else _of_relu(structure, max_seconds)
+        return _of_convolutions(found, max_seconds)
+    return _of_polynomial(found, max_seconds) if polynomial else _of_relu(structure, max_seconds)
+
+
+def _is_polynomial_in_cells(subject: Subject) -> bool:
+    """Return whether scores are polynomials in the weights behind the gates of their ReLUs."""
+    gates = MarginRows(subject).gates
+    if not gates or subject.data.gates is not None:
+        return False
+    network = OpenedNetwork(subject.network, tuple(one.shape[1] for one in gates))
+    data = subject.data._replace(gates=torch.cat(gates, dim=1))
+    return polynomial_degree(replace(subject, network=network, data=data)) is not None
 
 
 def _not_looked_for(why: str) -> Finding:
@@ -189,7 +207,7 @@ def _relu_evidence(limit: ReLULocalLimit, *, reached: bool) -> Iterator[Evidence
 # Several full-width linear convolutions
 
 
-def _of_convolutions(found: MeasuredNetwork) -> Finding:
+def _of_convolutions(found: MeasuredNetwork, max_seconds: float) -> Finding:
     structure, features, value = found.structure, found.optimum.features, found.state.value
     subject, depth = structure.subject, len(structure.subject.weights)
     assert features is not None
@@ -199,7 +217,7 @@ def _of_convolutions(found: MeasuredNetwork) -> Finding:
     beta = np.linalg.lstsq(features(each), each.scores({}).numpy(), rcond=None)[0]
     phi, own = features(subject), subject.scores({}).numpy()
     if np.abs(phi @ beta - own).max() > SAME * np.abs(own).max():
-        return _of_polynomial(found)  # of inputs that are not taken as they are
+        return _of_polynomial(found, max_seconds)  # of inputs that are not taken as they are
     y = subject.data.y.numpy()
     point = solve_convolution(phi, y, depth, structure.circles, start=beta)
     assert isinstance(point, ConvolutionPoint)
@@ -281,11 +299,12 @@ def _of_fixed_outer(found: MeasuredNetwork, max_seconds: float) -> Finding:
 # Polynomials in the weights, behind fixed gates
 
 
-def _of_polynomial(found: MeasuredNetwork) -> Finding:
-    structure, bound = found.structure, found.optimum.bound
+def _of_polynomial(found: MeasuredNetwork, max_seconds: float) -> Finding:
+    structure = found.structure
+    bound = math.nan if found.optimum.present_gates else found.optimum.bound
     network = recognised_network(structure)
     assert network is not None
-    local = local_limit(network, *structure.subject.data)
+    local = local_limit(network, *structure.subject.data, max_seconds=max_seconds)
     if structure.form is Form.QUADRATIC:
         bound = max(_quadratic_bounds(found, local), default=math.nan)
     value = BoundedValue(
@@ -325,12 +344,21 @@ def _evidence(optimum: Optimum, value: BoundedValue) -> Iterator[Evidence]:
         )
     else:
         yield local_evidence(value)
-    if isinstance(optimum.limit, PathLimit) and math.isfinite(optimum.bound):
+    if optimum.present_gates:
+        yield from gates_evidence(optimum)
+    elif isinstance(optimum.limit, PathLimit) and math.isfinite(optimum.bound):
         yield bound_evidence(optimum.limit, value)
     elif math.isfinite(value.bound):
         best = math.inf if value.limit is None else value.limit.value
         attained = ", which the local limit attains" if _is_global(value) else ""
         yield least_evidence("network of this form", value.bound, best, attained)
+
+
+def gates_evidence(optimum: Optimum) -> Iterator[Evidence]:
+    """Yield what is proved of networks that keep their gates, as those that attain it need not."""
+    if math.isfinite(optimum.bound):
+        who = "network that keeps its gates on these samples"
+        yield least_evidence(who, optimum.bound, math.inf)
 
 
 def _is_global(value: BoundedValue) -> bool:

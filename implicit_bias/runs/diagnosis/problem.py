@@ -267,19 +267,23 @@ def problem_finding(found: MeasuredNetwork, problem: Problem) -> Finding:
 
 
 def homogenised_findings(
-    problem: Problem, search: Callable[[MeasuredNetwork], Finding]
+    found: MeasuredNetwork, problem: Problem, search: Callable[[MeasuredNetwork], Finding]
 ) -> Iterator[Finding]:
     """Yield what is proved of the network that is left as all weights grow, where it is known.
 
     Parameters
     ----------
+    found : MeasuredNetwork
     problem : Problem
     search : callable
         Finds the local limit of a network, as `find_local` does.
     """
     regime, subject = problem.regime, problem.regime.subject
-    top = regime.name is RegimeName.TOP and not problem.homogeneous and not problem.unnamed
+    top = regime.name is RegimeName.TOP and not problem.unnamed and problem.method.joint
     if not top or subject is None or not subject.by_sample:
+        return
+    if problem.homogeneous:
+        yield search(found)
         return
     structure = recognise(subject)
     left = measure_own(structure, find_optimum(structure, subject.data.y.numpy()), None)

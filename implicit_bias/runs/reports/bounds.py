@@ -137,7 +137,9 @@ def local_evidence(value: BoundedValue, **further: Any) -> Evidence:
         what = "local optimum" if near else "point next to it"
         numbers = value_in_words(value.value, local.value, what)
     reason = "" if value.local is None else value.local.reason
-    known = {"theory": "local limit", "reason": reason} | further
+    live = local is not None and local.status is Status.LIVE_OPTIMUM
+    proof = "proved for its live units" if live else ""
+    known = {"theory": "local limit", "reason": reason, "proof": proof} | further
     return Evidence(
         status=None if local is None else local.status,
         near={} if local is None else {"local_ratio": value.local_ratio},

@@ -34,13 +34,13 @@ class OpenGates(TorchFunctionMode):
 
     Attributes
     ----------
-    seen : list of tensors
-        Inputs z of the activations.
+    seen, opened : lists of tensors
+        Inputs z of the activations, and their products c z with gates that were given.
     """
 
     def __init__(self, given: Sequence[Tensor] | None = None) -> None:
         super().__init__()
-        self.given, self.seen = given, list[Tensor]()
+        self.given, self.seen, self.opened = given, list[Tensor](), list[Tensor]()
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -55,8 +55,8 @@ class OpenGates(TorchFunctionMode):
         self.seen.append(z.clone())
         if self.given is None:
             return func(*args, **kwargs)
-        c = self.given[place].reshape(z.shape)
-        made = self.seen[-1] * (slope + (1 - slope) * c)
+        self.opened.append(self.given[place].reshape(z.shape) * self.seen[-1])
+        made = slope * self.seen[-1] + (1 - slope) * self.opened[-1]
         in_place = func.__name__.endswith("_") or kwargs.get("inplace") or True in args[1:]
         return z.copy_(made) if in_place else made
 
