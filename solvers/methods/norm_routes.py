@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.linalg import null_space
@@ -15,7 +16,7 @@ from ..numerics.checks import require_choice, shown
 from ..numerics.memory import require_memory
 from ..numerics.summation import power_of_two
 from ..programs.design import GatedDesign
-from ..programs.images import Floats, Image, RelativeMargins, Rows, dense_rows
+from ..programs.images import Floats, GatedRows, Image, RelativeMargins, Rows, dense_rows
 from ..programs.max_margin import MaxMarginProgram
 from ..programs.norm_program import (
     NormPoint,
@@ -28,6 +29,7 @@ from .backends.cvxpy_norms import solve_norm_cvxpy
 from .backends.highs_margins import MATRICES, least_entries
 from .dispatch import solve
 from .interior.coefficients import solve_coefficients
+from .interior.products import solve_products
 from .interior.quadratic import solve_quadratic
 from .sets.rows import solve_on_rows
 from .settings import Settings, SolverName
@@ -39,9 +41,12 @@ MARGINS = 5_000
 COEFFICIENT_MARGINS = 4
 COEFFICIENTS = 2_000
 
-# Coefficients up to which programs of entries are solved with all margins at once: 300 digits of
-# ten classes and 64 inputs take a fourth of the time that sets take.
+# Coefficients up to which programs are solved with all margins at once: 300 digits of ten classes
+# and 64 inputs take a fourth of the time that sets take.
 ALL_ROWS = 700
+# Rows of a matrix up to which its singular values are those of a square one: a square of it is an
+# operator of this to the fourth.
+LEFT = 40
 
 
 def solver_of(norm: Norm) -> SolverName:
@@ -113,8 +118,8 @@ def solve_norm(
         found = solve_quadratic(scaled, settings)
     elif _grouped_norm(scaled):
         found = _solve_groups(scaled, settings)
-    elif _on_rows(scaled):
-        found = solve_on_rows(scaled, settings, solve_coefficients)
+    elif (solve_part := _solver_of_parts(scaled)) is not None:
+        found = solve_on_rows(scaled, settings, solve_part)
     elif takes(program.norm):
         found = solve_coefficients(scaled, settings)
     else:
@@ -166,10 +171,22 @@ def _in_coefficients(program: NormProgram) -> bool:
     return COEFFICIENT_MARGINS * size <= image.n_rows and size <= COEFFICIENTS
 
 
-def _on_rows(program: NormProgram) -> bool:
-    """True for programs of many margins whose parts the interior point of coefficients takes."""
-    entries = program.norm.blocks == "entries" and program.equalities is None
-    return entries and int(np.prod(program.image.shape)) > ALL_ROWS
+def _solver_of_parts(
+    program: NormProgram,
+) -> Callable[[NormProgram, Settings], NormPoint] | None:
+    """Return what solves a program of some of the margins; None if all are solved at once."""
+    image, norm = program.image, program.norm
+    if program.equalities is not None or int(np.prod(image.shape)) <= ALL_ROWS:
+        return None
+    if norm.blocks == "entries":
+        return solve_coefficients
+    if norm.inside == "l2" or norm.is_factored or image.shape[-2] > LEFT:
+        return None
+    if isinstance(image, RelativeMargins) and image.n_contexts == 1:
+        return partial(solve_products, n_classes=image.n_classes)
+    if isinstance(image, GatedRows) and image.program.design.Z.shape[1] == image.shape[0]:
+        return solve_products
+    return None
 
 
 def _solve_groups(program: NormProgram, settings: Settings) -> NormPoint:

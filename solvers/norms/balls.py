@@ -201,7 +201,7 @@ class Line:
 
     def longest(self, step: Cone) -> tuple[float, float]:
         """Longest steps that leave M, and Z, positive semidefinite."""
-        return _longest(self.F, step.M), _longest(self.G, step.Z)
+        return longest_in_cone(self.F, step.M), longest_in_cone(self.G, step.Z)
 
     def centring(self, step: Cone, lengths: tuple[float, float], mu: float) -> Floats:
         """What to add to the target so that a step of `lengths` in M and Z ends closer to `mu`.
@@ -416,7 +416,7 @@ def centred(products: Floats, mu: float) -> Floats:
     return np.asarray(np.maximum(moved, -MOST * mu))
 
 
-def _longest(F: Floats, step: Floats) -> float:
+def longest_in_cone(F: Floats, step: Floats) -> float:
     """Longest step that leaves matrices with F M F' = I positive semidefinite."""
     scaled = symmetric(F @ step @ np.swapaxes(F, 1, 2))
     least = float(np.linalg.eigvalsh(scaled).min())

@@ -332,27 +332,25 @@ def test_a_cone_that_rounding_left_is_refused() -> None:
         linearised(replace(a_cone(2, 5), t=0.5))
 
 
-@pytest.mark.parametrize("name", ["linf", "l1"])
-def test_programs_of_entries_on_sets_of_their_margins_have_the_optimum_of_highs(
-    name, monkeypatch
-) -> None:
-    monkeypatch.setattr(sets_of_rows, "FIRST", 20)
-    monkeypatch.setattr(norm_routes, "ALL_ROWS", 200)
+@pytest.mark.parametrize(
+    ("name", "gated"),
+    [("linf", True), ("l1", False), ("spectral", False), ("spectral", True), ("nuclear", False),
+     ("nuclear", True), ("sum-nuclear", None), ("max-spectral", None)],
+)  # fmt: skip
+def test_sets_of_margins_have_the_optimum_of_all(name, gated, monkeypatch) -> None:
     rng = np.random.default_rng(3)
-    X, labels = rng.normal(size=(25, 40)), rng.integers(0, 6, size=25)
-    gates = (rng.normal(size=(25, 6)) > 0).astype(float)
-    behind = GatedDesign(X, gates, np.zeros(6, dtype=np.int64))
-    y = np.where(labels > 2, 1.0, -1.0)
-    images = [
-        RelativeMargins(X, labels, 6),
-        GatedRows(MaxMarginProgram(behind, y), (6, 40)),
-    ]
-    for image in images:
-        assert norm_routes._on_rows(NormProgram(image, Norm.of(name)))
-        ours, theirs = (
-            solve_norm(NormProgram(image, Norm.of(name)), solver=solver)
-            for solver in ("interior-point", "highs")
-        )
-        assert ours.require().certificate.objective == pytest.approx(
-            theirs.require().certificate.objective, rel=2e-8
-        )
+    X, labels = rng.normal(size=(20, 32)), rng.integers(0, 5, size=20)
+    gates = (rng.normal(size=(20, 4)) > 0).astype(float)
+    gates[:, 0] = 1
+    image: Image = RelativeMargins(X, labels, 5, gates if gated is None else None)
+    if gated:
+        behind = GatedDesign(X, gates, np.zeros(4, dtype=np.int64))
+        image = GatedRows(MaxMarginProgram(behind, np.where(labels > 2, 1.0, -1.0)), (4, 32))
+    program = NormProgram(image, Norm.of(name))
+    assert norm_routes._solver_of_parts(program) is None
+    theirs = solve_norm(program, solver="highs" if name in ("linf", "l1") else None)
+    monkeypatch.setattr(sets_of_rows, "FIRST", 10)
+    monkeypatch.setattr(norm_routes, "ALL_ROWS", 100)
+    assert norm_routes._solver_of_parts(program) is not None
+    objectives = [found.require().certificate.objective for found in (solve_norm(program), theirs)]
+    assert objectives[0] == pytest.approx(objectives[1], rel=2e-8)

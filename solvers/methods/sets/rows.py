@@ -52,10 +52,12 @@ def solve_on_rows(
     Returns
     -------
     NormPoint
-        Of the last set.
+        Of the last set: the first that nothing separates, or that no margin violates.
     """
     image = program.image
     m = image.n_rows
+    if m < 2 * FIRST:
+        return solve_part(replace(program, image=image.taken(np.arange(m))), settings)
     even = image.adjoint(np.full(m, 1 / m))
     rows = _least(image.scores(program.norm.steepest(even)), np.zeros(m, dtype=bool), FIRST)
     tol, iterations, left = max(LOOSE, settings.tol), 0, np.zeros(m, dtype=np.int64)
@@ -74,18 +76,16 @@ def solve_on_rows(
         margins, held = image.scores(B), np.zeros(m, dtype=bool)
         held[rows] = True
         least = float(margins[rows].min())
-        if least > 0:
-            new = _least(margins, held, len(rows), below=least)
-        else:
-            new = _least(margins, held, len(rows))
+        if not least > 0:
+            break
+        new = _least(margins, held, len(rows), below=least)
         if len(new) <= FEW * len(rows):
             if len(new) == 0 and tol <= settings.tol:
                 break
             tol = max(TIGHTER * tol, settings.tol)
-        if least > 0:
-            far = held & (margins > FAR * least) & (lam < SUPPORT * lam.max()) & (left < LEAVES)
-            left += far
-            held &= ~far
+        far = held & (margins > FAR * least) & (lam < SUPPORT * lam.max()) & (left < LEAVES)
+        left += far
+        held &= ~far
         held[new] = True
         rows = np.flatnonzero(held)
     return NormPoint(B, lam, iterations=iterations)
