@@ -4,6 +4,7 @@
     python -m experiments.speed --peers [--data-dir DIR] --out experiments/results/peers.csv
     python -m experiments.speed --growth --out experiments/results/growth.csv
     python -m experiments.speed --norms --out experiments/results/norms.csv
+    python -m experiments.speed --norms --data-dir DIR --out experiments/results/norms_of_images.csv
     python -m experiments.speed --finite --out experiments/results/finite_speed.csv
     python -m experiments.speed --threads [--data-dir DIR] --out experiments/results/threads.csv
 
@@ -88,7 +89,7 @@ def main(
     if table == "growth":
         run_growth(data_dir, out)
     elif table == "norms":
-        run_norms(out, time_limit or NORMS_LIMIT)
+        run_norms(out, time_limit or NORMS_LIMIT, data_dir=data_dir)
     elif table == "finite":
         run_finite(out, time_limit or FINITE_LIMIT)
     elif table == "threads":

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import numpy as np
 
+from implicit_bias.data.images import load_idx_classes
 from solvers import (
     Norm,
     NormProgram,
@@ -28,6 +29,7 @@ from .timing import Ended, OverTheLimit, in_child, machine, timed
 NORMS = ("l2", "spectral", "nuclear", "linf", "l1")
 SOLVERS = ("interior-point", "highs", "cvxpy:CLARABEL", "cvxpy:SCS", "liblinear")
 SIZES = (120, 500, 5000)
+IMAGES = (500,)
 # Above this, only solvers that do not multiply the margins out.
 MULTIPLIED = 1000
 MATRIX_FREE = ("interior-point", "liblinear")
@@ -77,7 +79,18 @@ def planted(n: int) -> RelativeMargins:
     return RelativeMargins(X[kept], np.argmax(scores[kept], axis=1), 10)
 
 
-def run_norms(out: Path | None, limit: float = LIMIT, sizes: tuple[int, ...] = SIZES) -> None:
+def images(data_dir: Path, n: int) -> RelativeMargins:
+    """Relative margins of `n` images of ten classes, pixels in [-1, 1] and a constant column."""
+    data = load_idx_classes(data_dir, n_train=n, n_val=1, random_state=1)
+    return RelativeMargins(data.X_train, data.labels_train, 10)
+
+
+def run_norms(
+    out: Path | None,
+    limit: float = LIMIT,
+    sizes: tuple[int, ...] = SIZES,
+    data_dir: Path | None = None,
+) -> None:
     """Print rows as they come, and with `out` write them to a CSV file.
 
     Parameters
@@ -87,13 +100,17 @@ def run_norms(out: Path | None, limit: float = LIMIT, sizes: tuple[int, ...] = S
         Processor seconds of one run.
     sizes : tuple of int
         Numbers of samples: bundled digits up to 1,000, planted classes above.
+    data_dir : Path or None
+        Folder of images, of which `IMAGES` are then taken instead, by our own solver alone.
     """
     import pandas as pd
 
     rows, where = [], machine()
-    for n in sizes:
+    for n in sizes if data_dir is None else IMAGES:
         small = n <= MULTIPLIED
         image, solvers = (digits(n), SOLVERS) if small else (planted(n), MATRIX_FREE)
+        if data_dir is not None:
+            image, solvers = images(data_dir, n), SOLVERS[:1]
         for row in time_norms(image, solvers=solvers, limit=limit):
             rows.append(row)
             click.echo(

@@ -143,7 +143,9 @@ class _Game:
     def _by_margins(self, n_rows: int) -> bool:
         gated = self.products is not None and len(self.blocks.place) > 1
         most = self.blocks.size * (MARGINS if gated else 1)
-        return (self.by_entries or not self.largest) and n_rows <= max(most, FEW)
+        if self.largest:
+            return self.by_entries and n_rows <= self.blocks.size
+        return n_rows <= max(most, FEW)
 
     @property
     def in_margins(self) -> bool:
