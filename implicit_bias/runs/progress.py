@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from .._support.files import harmless
 
@@ -51,22 +53,33 @@ def progress_of(wanted: bool | ProgressCallback | Progress) -> Iterator[Progress
     Raises
     ------
     TypeError
-        If it is asked for otherwise.
+        If it is asked for otherwise, also by a function that takes other arguments.
     """
     if isinstance(wanted, Progress):
         yield wanted
     elif wanted is True:
         with bar() as progress:
             yield progress
-    elif callable(wanted) and not isinstance(wanted, type):
+    elif callable(wanted) and not isinstance(wanted, type) and _takes_three(wanted):
         yield _calls(wanted)
     elif wanted is False:
         yield Progress()
     else:
         raise TypeError(
             "`progress` must be True, False or a function of (stage, done, of), got "
-            f"{type(wanted).__name__}"
+            f"{getattr(wanted, '__name__', type(wanted).__name__)}"
         )
+
+
+def _takes_three(function: Callable[..., Any]) -> bool:
+    """Return whether a function can be called as `ProgressCallback`, as far as it says."""
+    try:
+        inspect.signature(function).bind("", 0, 0)
+    except TypeError:
+        return False
+    except ValueError:  # of builtins that state no signature
+        return True
+    return True
 
 
 @contextlib.contextmanager

@@ -382,6 +382,11 @@ def test_a_vanishing_bias_of_three_layers_tends_to_a_constant() -> None:
     fallen = 1 / np.linalg.norm(now) - 1 / np.linalg.norm(later)
     assert last.growth * fallen == pytest.approx(later[5] - now[5], rel=5e-3)
     assert last.later_share == pytest.approx(later[5] / np.linalg.norm(later), rel=2e-3)
+    # From f = 10 to 1,000 what is of lower order still counts: it rises by .3005, and not by .2906.
+    near, far = flowed(3, 10.0)[0], flowed(3, 100.0)[1]
+    fallen = 1 / np.linalg.norm(near) - 1 / np.linalg.norm(far)
+    assert far[5] - near[5] == pytest.approx(0.3005, abs=5e-5)
+    assert fallen / (3 * gamma) == pytest.approx(0.2906, abs=5e-5)
     assert upper.later_share == pytest.approx(later[3] / np.linalg.norm(later), rel=2e-2)
 
 

@@ -166,6 +166,8 @@ def test_progress_is_told_by_stages(report) -> None:
     assert ("training a GLN for 30 steps", 30, 30) in told
     with pytest.raises(TypeError, match="must be True or False or a function"):
         ib.run("gln", **SMALL, progress=3)
+    with pytest.raises(TypeError, match=r"a function of \(stage, done, of\), got <lambda>"):
+        ib.run("gln", **SMALL, progress=lambda stage: None)
 
 
 def test_what_is_saved_is_what_the_command_saves_and_an_interrupted_run_goes_on(

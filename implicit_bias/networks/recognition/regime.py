@@ -91,7 +91,7 @@ def find_rates(subject: Subject, loss: LossName = "logistic") -> Rates:
     Parameters
     ----------
     subject : Subject
-        On labelled samples. Tensors that no gradient moves count as frozen.
+        On labelled samples. All trained tensors have gradients, as those of a `Structure`.
     loss : str
         That it was trained with.
 
@@ -99,11 +99,9 @@ def find_rates(subject: Subject, loss: LossName = "logistic") -> Rates:
     -------
     Rates
     """
-    still = subject.without_gradient()
-    moved = subject.frozen(still) if still else subject
-    exact = exact_rates(moved)
-    homogenised = homogenise(moved, exact)
-    return Rates(exact, homogenised, find_regime(moved, exact, homogenised, loss))
+    exact = exact_rates(subject)
+    homogenised = homogenise(subject, exact)
+    return Rates(exact, homogenised, find_regime(subject, exact, homogenised, loss))
 
 
 def find_regime(
