@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -129,15 +130,30 @@ def train_trunk(
         int(classes.max()) + 1, trunk.layers[-1].shape[0], dtype=torch.float64, requires_grad=True
     )
     trained = [head] if head_alone else [*trunk.parameters(), head]
-    optimizer = torch.optim.Adam(trained, lr=learning_rate)
-    for _ in range(n_steps):
-        optimizer.zero_grad()
+    means = [(torch.zeros_like(weight), torch.zeros_like(weight)) for weight in trained]
+    for step in range(1, n_steps + 1):
         loss = cross_entropy(trunk(inputs[known])[-1] @ head.T, classes[known])
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        gradients = torch.autograd.grad(loss, trained)
+        _adam_step(trained, gradients, means, learning_rate, step)
     with torch.no_grad():
         logits: np.ndarray = (trunk(inputs)[-1] @ head.T).numpy()
     return logits
+
+
+@torch.no_grad()
+def _adam_step(
+    weights: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    means: Sequence[tuple[Tensor, Tensor]],
+    rate: float,
+    step: int,
+) -> None:
+    """Take a step of Adam, as `torch.optim.Adam` does, which loads the compiler of torch."""
+    for weight, gradient, (first, second) in zip(weights, gradients, means, strict=True):
+        first.lerp_(gradient, 1 - 0.9)
+        second.mul_(0.999).addcmul_(gradient, gradient, value=1 - 0.999)
+        size = (second.sqrt() / math.sqrt(1 - 0.999**step)).add_(1e-8)
+        weight.addcdiv_(first, size, value=-rate / (1 - 0.9**step))
 
 
 class _Head(torch.nn.Module):

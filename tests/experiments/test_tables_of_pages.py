@@ -239,6 +239,16 @@ def test_ratios_of_one_run() -> None:
         assert line in lines("speed.md"), line
 
 
+def test_threads_of_programs_and_runs() -> None:
+    frame = rows("threads").set_index(["what", "beside", "threads"])
+    for what in frame.index.unique(level=0):
+        line = [what]
+        for beside in ("quiet", "busy"):
+            one, two = frame.loc[(what, beside, 1)], frame.loc[(what, beside, 2)]
+            line += [f"{one.cpu_seconds:g}", f"{two.cpu_seconds:g}", f"{two.ratio:g}"]
+        assert_has("speed.md", line)
+
+
 def test_what_the_defaults_reach() -> None:
     frame = rows("defaults")
     for one in frame[frame.value.notna()].itertuples():
