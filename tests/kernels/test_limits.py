@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 from scipy.linalg import expm
+from scipy.sparse import csr_array
 
 from implicit_bias import DGN, NotCertified, Status, solve_kernel_svm, solve_linear_svm
 from implicit_bias.gates import LinearGates
 from implicit_bias.kernels import empirical_ntk, kernel_regression, neural_path_kernel
+from implicit_bias.programs import KernelLeastSquares, KernelSVM
 
 RNG = np.random.default_rng(8)
 
@@ -24,6 +26,16 @@ def test_the_machine_of_a_linear_kernel_is_the_linear_one() -> None:
     np.testing.assert_allclose(limit.margins, y * (X @ X.T @ limit.zeta), rtol=1e-10)
     assert limit.margins.min() == pytest.approx(1, rel=1e-12)
     assert limit.dual.sum() == pytest.approx(limit.dual_objective, rel=1e-8)
+
+
+def test_the_program_in_cvxpy_is_half_the_square_and_takes_sparse_kernels() -> None:
+    X = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.5, 1.0, 1.0], [0.0, 0.0, -1.0]])
+    y, dense = np.array([1.0, -1.0, 1.0, -1.0]), X @ X.T
+    limit = solve_kernel_svm(dense, y).require()
+    for K in (dense, csr_array(dense)):
+        assert solve_kernel_svm(K, y).require().objective == pytest.approx(limit.objective)
+        value = KernelSVM().literal(K, y).solve(solver="CLARABEL")
+        assert value == pytest.approx(limit.objective**2 / 2, rel=1e-6)
 
 
 def test_a_pair_on_one_ray_with_different_labels_is_separated_by_no_bias_free_gating() -> None:
@@ -81,6 +93,60 @@ def test_a_kernel_of_few_weights_learns_what_lies_in_its_range() -> None:
     expected = np.linalg.norm(left) / np.linalg.norm(y)
     assert regression.require().certificate.remaining == pytest.approx(expected, rel=1e-9)
     assert regression.certificate.stationarity < 1e-14
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_shares_of_errors_do_not_depend_on_the_scale_of_the_kernel(scale) -> None:
+    A, y = np.random.default_rng(4).normal(size=(5, 3)), np.arange(5.0)
+    K = scale * A @ A.T
+    found = kernel_regression(K, y, 2.0)
+    errors = 2.0 - y
+    left = K @ found.coefficients - errors
+    rows = np.linalg.norm(K @ left) / np.linalg.norm(K, 2) / np.linalg.norm(errors)
+    assert found.certificate.stationarity == pytest.approx(rows, abs=1e-15) and rows < 1e-12
+    assert found.certificate.remaining == pytest.approx(
+        np.linalg.norm(left) / np.linalg.norm(errors)
+    )
+    sizes = np.linalg.svd(A, compute_uv=False) ** 2
+    assert found.rank == 3 and found.condition == pytest.approx(sizes[0] / sizes[2])
+    cross = scale * np.random.default_rng(5).normal(size=(2, 3)) @ A.T
+    ended = -cross @ np.linalg.pinv(K, hermitian=True) @ errors
+    np.testing.assert_allclose(found.limit(cross), ended, rtol=1e-8)
+    np.testing.assert_allclose(found.limit(cross, 3.0), 3 + ended, rtol=1e-8)
+    for steps in (0, [0, 2]):
+        powers = [
+            np.linalg.matrix_power(np.eye(5) - K / scale / 9, k) for k in np.atleast_1d(steps)
+        ]
+        wanted = np.squeeze([power @ errors for power in powers])
+        np.testing.assert_allclose(found.after(steps, 1 / 9 / scale), wanted, atol=1e-12)
+    half = KernelLeastSquares().literal(K, y, 2.0).solve(solver="CLARABEL")
+    assert half == pytest.approx((left**2).sum() / 2, rel=1e-5)
+    nothing = kernel_regression(K, y, y).certificate
+    assert (nothing.remaining, nothing.stationarity) == (0.0, 0.0)
+    # Below 0 by rounding alone is semidefinite.
+    _, vectors = np.linalg.eigh(K)
+    for least, fits in ((-1e-15, True), (-1e-9, False)):
+        shifted = scale * (vectors * [least, 0.1, 0.2, 0.5, 1.0]) @ vectors.T
+        shifted = (shifted + shifted.T) / 2
+        if fits:
+            assert kernel_regression(shifted, y).rank == 4
+        else:
+            with pytest.raises(ValueError, match="`K` must be positive semidefinite and not zero"):
+                kernel_regression(shifted, y)
+
+
+def test_times_and_steps_are_checked_and_begin_at_zero() -> None:
+    found = kernel_regression(np.diag([2.0, 1.0]), [1.0, -1.0])
+    for time in (-1e-9, np.nan, [[0.0]]):
+        with pytest.raises(ValueError, match="`t` must hold times that are not negative"):
+            found.error(time)
+    for steps in (-1, 0.5, [[1]]):
+        with pytest.raises((TypeError, ValueError), match="`n_steps`"):
+            found.after(steps, 0.1)
+    with pytest.raises(ValueError, match="`rate` must be"):
+        found.after(1, 0.0)
+    with pytest.raises(ValueError, match="`K` must be positive semidefinite and not zero"):
+        kernel_regression(np.zeros((2, 2)), [1.0, -1.0])
 
 
 def test_coefficients_of_an_ill_conditioned_kernel_are_not_called_solved() -> None:

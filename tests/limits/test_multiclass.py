@@ -257,3 +257,33 @@ def test_files_of_arrays_that_do_not_belong_together_are_refused(tmp_path, behin
     for name, one in enumerate([*kept, solve_multiclass_svm(X[:, :1], labels)]):
         one.save(tmp_path / f"{name}.npz")
         assert type(one).load(tmp_path / f"{name}.npz").status is one.status
+
+
+def test_pairs_support_whose_multiplier_is_above_their_slack() -> None:
+    X, labels = np.array([[2.0], [3.0], [3.0], [5.0]]), np.zeros(4, dtype=int)
+    limit, dual = solve_multiclass_svm(X, labels, n_classes=2), np.array([1.0, 0.6, 0.4, 0.9])
+    zeta = np.array([[0.5], [-0.5]])  # slacks of 0, a half, a half and three halves
+
+    def supporting(zeta, dual, labels=labels):
+        pairs = np.zeros((4, 2))
+        pairs[np.arange(4), 1 - labels] = dual
+        found = replace(limit, zeta=zeta, dual=pairs).certify(X, labels).support
+        assert not found[np.arange(4), labels].any()
+        return found[np.arange(4), 1 - labels].tolist()
+
+    for scale in (1e-3, 1.0, 1e3):
+        assert supporting(scale * zeta, scale * dual) == [True, True, False, False]
+    assert supporting(0 * zeta, dual * [1, 0, 1, 0]) == [True, False, True, False]
+    assert supporting(zeta, 0 * dual) == [False] * 4
+    # Margins that are not positive count as the resolution of the largest.
+    wrong = np.array([1, 0, 0, 0])
+    assert supporting(zeta, dual * [0, 1, 1, 1], wrong) == [True, False, False, False]
+
+
+def test_limits_in_contexts_are_consistent_and_splits_are_of_samples() -> None:
+    X, labels, contexts = contexts_of_classes()
+    limit = solve_multiclass_svm(X, labels, contexts, n_contexts=2).require()
+    assert limit.zeta.ndim == 4 and limit._fault() == ""
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
+    split = solve_multiclass_svm(X, [0, 0, 1, 0], inseparable="split")
+    assert split.separable[:, 1].tolist() == [True, False, False, True]

@@ -12,11 +12,13 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
+from torch import nn
 
 import implicit_bias as ib
 from implicit_bias.limits import relu_lower_bound, solve_relu_minnorm
 from implicit_bias.limits.relu import ReLUProblem, best_directions, sides
 from implicit_bias.programs import ReLUMargin
+from tests.commands import home
 
 shortest, dual_function = (
     resolve_name(f"implicit_bias.limits.relu.directions:{name}")
@@ -298,6 +300,10 @@ def test_bounds_of_all_widths_are_of_multipliers_at_any_scale() -> None:
         assert lam.sum() / found.bound == pytest.approx(bound, rel=1e-12)
         at = abs(dual_function(ReLUProblem(X, y), lam, found.direction.v[None])[0])
         assert at <= found.bound <= at * (1 + 1e-8) and (found.n_patterns > 0) is (rank > 3)
+    # On orthogonal samples the root of each side with helping samples is enough.
+    for y, n_sides in (([1.0, 1, -1, -1], 2), ([1.0, 1, 1, 1], 1)):
+        found = largest_dual(ReLUProblem(np.eye(4), np.array(y)), np.ones(4))
+        assert found.bound == pytest.approx(math.sqrt(4 / n_sides)) and found.n_patterns == n_sides
 
 
 # Points handed to the certificate of a limit
@@ -390,3 +396,44 @@ def test_predictors_are_their_network_and_turns_are_degrees() -> None:
     degrees = resolve_name("implicit_bias.limits.relu.limit:degrees")
     turns = degrees(np.array([0.0, 0.5, 1.0, 1 + 1e-15, -1e-17]))
     np.testing.assert_allclose(turns, [0, 30, 90, 90, 0], atol=1e-12)
+
+
+@SLOPES
+def test_the_network_of_a_limit_is_balanced_covered_and_read_back(slope) -> None:
+    limit, network_units = limit_of(slope), home(ReLUPredictor).network_units
+    network = limit.network
+    u, signs, own = network_units(network)
+    np.testing.assert_allclose(u, limit.units, rtol=1e-12)
+    assert signs.tolist() == limit.signs.tolist() and own == limit.slope and limit.covers(network)
+    w1, w2 = (np.asarray(w.detach()) for w in network.parameters())
+    np.testing.assert_allclose(np.linalg.norm(w1, axis=1), np.abs(w2).ravel())
+    half = ib.ReLU.from_weights(w1 * 2, 0.5 * np.sign(w2).ravel(), slope=slope)
+    assert network_units(half).signs.tolist() == signs.tolist()
+    if not slope:  # of a leaky one other cones are there too
+        assert not limit.covers(ib.ReLU.from_weights([[0.3, -1.0]], [1.0]))
+    layers = [nn.Linear(*sizes, bias=False) for sizes in ((2, 3), (3, 3), (3, 1))]
+    deep = nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
+    for other, said in (
+        (ib.ReLU.from_weights(w1, w2.ravel(), slope=0.5), "must have the limit's slope"),
+        (
+            ib.ReLU.from_weights(np.ones((2, 3)), [1.0, -1.0], slope=slope),
+            r"`units` must have shape \(n, 2\)",
+        ),
+        (deep, "must have one hidden layer, got 2: products"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            limit.covers(other)
+    failed = replace(limit, units=np.zeros((0, 2)), signs=np.zeros(0))
+    with pytest.raises(ValueError, match="there is no network"):
+        _ = failed.network
+
+
+def test_what_is_claimed_of_all_widths_is_proved_of_all_widths() -> None:
+    limit = limit_of(0.0)
+    unknown = replace(limit, certificate=replace(limit.certificate, lower_bound=0.0))
+    assert unknown.certify(X4, Y4).status.name == "FAILED"
+    local = replace(unknown, status=ib.Status.LOCAL_OPTIMUM)
+    assert local.certify(X4, Y4).status.name == "LOCAL_OPTIMUM"
+    # Multipliers of which the cones' shares make no proof, and all widths have one.
+    shares = replace(limit, cone_shares=1 - limit.cone_shares)
+    assert shares.certify(X4, Y4).status.name == "GLOBAL_OPTIMUM"
