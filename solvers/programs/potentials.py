@@ -137,7 +137,8 @@ class Products(Potential):
     def divergence(self, z: Floats, of: Floats) -> Floats:
         """Return ``phi(b) + phi*(z) - b z``, without cancellation."""
         (x, y), change = self.weights(of), 2 * (z - of)
-        return np.asarray((x**2 * _convex(change) + y**2 * _convex(-change)) / 2)
+        with np.errstate(over="ignore", invalid="ignore"):  # far away it is infinite
+            return np.asarray((x**2 * _convex(change) + y**2 * _convex(-change)) / 2)
 
     def room(self, z: Floats, dz: Floats) -> float:
         """Return the largest step that multiplies no exponential by more than e^2."""

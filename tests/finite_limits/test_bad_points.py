@@ -198,3 +198,52 @@ def test_proofs_of_the_wrong_sign_prove_nothing_of_a_diagonal_network(margin) ->
     for proof in (-torn.proof, torn.proof * [1.0, 0.9], 0 * torn.proof):
         assert replace(torn, proof=proof).certify(features, y).status is Status.INACCURATE
     assert replace(torn, zeta=-np.ones(2), proof=None).certify(features, y).gap == np.inf
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_misfits_of_a_diagonal_network_are_shares_of_what_was_asked(scale) -> None:
+    features, start = np.array([[2.0, 1.0]]), np.full(2, 0.5)
+    limit = solve_diagonal(features, [4.0 * scale], start).require()
+    off = replace(limit, zeta=limit.zeta * (1 + 1e-6)).certify(features, [4.0 * scale])
+    assert off.certificate.misfit == pytest.approx(1e-6, rel=1e-3) and off.gap > 0
+    wide = solve_diagonal(features, [1.0], start, margin=scale).require()
+    short = replace(wide, zeta=wide.zeta * (1 - 1e-3)).certify(features, [1.0])
+    assert short.certificate.misfit == pytest.approx(1e-3, rel=1e-4)
+    assert "interpolation" in str(limit) and f"margins of {scale:g}" in str(wide)
+    assert 0 <= limit.seconds < 60
+    # What the features span is told at any scale of them, and with equal samples too.
+    for some in (scale * features, scale * np.array([[2.0, 1.0], [4.0, 2.0]])):
+        assert limit.off_span(some, limit.zeta) < 1e-9
+        c = 0.25  # of u0 = 0.5 and v0 = 0
+        for b in ([1.0, -1.0], [1e-4, 3e-4]):
+            z = np.arcsinh(2 * np.array(b) / c)
+            left = abs(z @ [1.0, -2.0]) / np.sqrt(5) / np.linalg.norm(z)
+            assert limit.off_span(some, b) == pytest.approx(left)
+        assert limit.off_span(some, [0.0, 0.0]) == 0
+    tiny = replace(limit, zeta=limit.zeta + 1e-9 * np.array([1.0, -2.0]) * scale)
+    assert tiny.certify(features, [4.0 * scale]).gap > 0
+
+
+def test_proofs_leave_out_what_has_no_weight_and_samples_without_a_part() -> None:
+    # A coefficient whose weights are both 0 stays 0, and the first alone does not interpolate.
+    for off in ([5.0, 3.0], [3.0, 5.0]):
+        features = np.column_stack([np.ones(2), off])
+        for scale in (1e-6, 1.0):
+            y = scale * np.array([1.0, 2.0])
+            torn = solve_diagonal(features, y, [1.0, 0.0])
+            assert torn.status is Status.NOT_INTERPOLABLE
+            assert solve_diagonal(features, y, [1.0, 1.0]).status is Status.SOLVED
+    # Of the targets in the range of the features the bounds agree.
+    fitted = solve_diagonal([[1.0, 2.0], [1.0, 2.0]], [1.0, 2.0], [1.0, 0.5])
+    assert fitted.status is Status.NOT_INTERPOLABLE and fitted.gap < 1e-8
+    assert fitted.certificate.dual_objective == pytest.approx(fitted.objective, abs=1e-9)
+    # Samples of both labels on one ray, of other sizes, and one that has no part in the proof.
+    features, y = np.array([[1.0, 2.0], [2.0, 4.0], [1.0, -1.0]]), np.array([1.0, -1.0, 1.0])
+    torn = solve_diagonal(features, y, np.ones(2), margin=1.0)
+    assert torn.status is Status.NOT_SEPARABLE
+    proof = np.array([2.0, -1.0, 0.0])
+    assert replace(torn, proof=proof).certify(features, y).status is Status.NOT_SEPARABLE
+    assert solve_diagonal(features[:1], y[:1], np.ones(2), max_iterations=1).iterations <= 1
+    for weights in ([0.0, 1.0], [-1.0, 1.0]):
+        with pytest.raises(ValueError, match="`u0` must be positive at a depth of 3"):
+            solve_diagonal(features[:1], y[:1], weights, depth=3)

@@ -147,6 +147,18 @@ def test_times_and_steps_are_checked_and_begin_at_zero() -> None:
         found.after(1, 0.0)
     with pytest.raises(ValueError, match="`K` must be positive semidefinite and not zero"):
         kernel_regression(np.zeros((2, 2)), [1.0, -1.0])
+    with pytest.raises(ValueError, match="eigenvalues from -1 to 3: no tangent kernel"):
+        kernel_regression([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 2.0]], np.ones(3))
+    v = np.random.default_rng(6).normal(size=7)
+    assert kernel_regression(np.outer(v, v), np.ones(7)).rank == 1
+
+
+def test_the_program_of_a_regression_in_cvxpy_has_its_coefficients() -> None:
+    K, y = np.array([[2.0, 1.0], [1.0, 3.0]]), [1.0, -1.0]
+    program = KernelLeastSquares().literal(K, y)
+    program.solve(solver="CLARABEL")
+    found = kernel_regression(K, y)
+    np.testing.assert_allclose(program.variables()[0].value, found.coefficients, atol=1e-6)
 
 
 def test_coefficients_of_an_ill_conditioned_kernel_are_not_called_solved() -> None:

@@ -287,3 +287,7 @@ def test_limits_in_contexts_are_consistent_and_splits_are_of_samples() -> None:
     X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
     split = solve_multiclass_svm(X, [0, 0, 1, 0], inseparable="split")
     assert split.separable[:, 1].tolist() == [True, False, False, True]
+    # Of equal samples the finite part has the shares of their labels.
+    X = np.array([[1.0, 0.0]] + 4 * [[0.0, 1.0]])
+    shares = np.exp(solve_multiclass_svm(X, [0, 0, 0, 1, 2], inseparable="split").finite[:, 1])
+    np.testing.assert_allclose(shares / shares.sum(), [0.5, 0.25, 0.25], rtol=1e-9)

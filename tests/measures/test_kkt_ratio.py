@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pkgutil import resolve_name
 from typing import Any
 
 import cvxpy as cp
@@ -10,6 +11,11 @@ import pytest
 import torch
 
 import implicit_bias as ib
+
+LayerNorms, ratio_of_fit, steepest_bracket = (
+    resolve_name(f"implicit_bias.measures.kkt_ratio:{name}")
+    for name in ("LayerNorms", "ratio_of_fit", "steepest_bracket")
+)
 
 RNG = np.random.default_rng(2)
 X, GATES = RNG.normal(size=(9, 4)), np.ones((9, 3))
@@ -65,3 +71,48 @@ def test_the_ratio_of_the_linearised_problem_lies_between_its_bounds(norm, noise
     rho = linearised(own, norm)
     assert found.ratio_bound <= rho * (1 + 1e-6) and rho <= found.ratio * (1 + 1e-6)
     assert found.ratio_bound > 0.8 * rho
+
+
+def test_one_fit_brackets_the_ratio_by_its_own_arithmetic() -> None:
+    w, fit = torch.tensor([3.0, 4.0]).double(), torch.tensor([0.0, 2.0]).double()
+    slope, lam = torch.tensor([1.0, 0.5]).double(), torch.tensor([0.5, 0.25]).double()
+    wanted = torch.tensor([1.0, 2.0]).double()
+    found = ratio_of_fit(w, fit, 4 * slope, lam, wanted)
+    assert (found.above, found.below) == (2 / 1 / 5, 1 / 2 / 5)
+    assert ratio_of_fit(w, fit, slope, lam, wanted).above == 1.0  # no more than at w itself
+    assert ratio_of_fit(w, fit, -slope, lam, wanted).above == 1.0
+    nothing = ratio_of_fit(w, 0 * fit, slope, lam, wanted)
+    assert (nothing.above, nothing.below) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("norm", ["l2", "linf", "spectral"])
+def test_brackets_carry_the_multipliers_and_the_weights_that_prove_them(norm, scale) -> None:
+    rng = np.random.default_rng(3)
+    G, wanted = scale * rng.normal(size=(4, 6)), np.array([1.0, 1.5, 1.2, 2.0])
+    w = np.linalg.lstsq(G, wanted + np.array([0.0, 0.3, 1.0, 0.5]), rcond=None)[0]
+    weights = torch.tensor(w).reshape(2, 3)
+    norms = LayerNorms.named({"w": weights}, {"w": norm})
+    slopes, asked = torch.tensor(G), torch.tensor(wanted)
+    excess = slopes @ torch.tensor(w) - asked
+    found = steepest_bracket(
+        torch.tensor(w), excess, asked, lambda lam: lam @ slopes, lambda u: slopes @ u, norms
+    )
+    value = {"l2": lambda u: cp.norm(u, "fro"), **OF_LAYERS}[norm]
+    u = cp.Variable((2, 3))
+    rows = G @ cp.vec(u, order="C") >= wanted
+    exact = cp.Problem(cp.Minimize(value(u)), [rows]).solve(solver="CLARABEL")
+    size = float(value(cp.Constant(w.reshape(2, 3))).value)
+    ratio = exact / size
+    assert found.ratio.below <= ratio * (1 + 1e-7) and ratio <= found.ratio.above * (1 + 1e-7)
+    assert found.ratio.below > 0.97 * ratio and found.ratio.above < 1.03 * ratio
+    lam, v = found.lam.numpy(), found.v.numpy()
+    dual = {
+        "l2": np.linalg.norm, "linf": lambda V: np.abs(V).sum(),
+        "spectral": lambda V: np.linalg.norm(V, "nuc"),
+    }[norm]  # fmt: skip
+    proved = lam @ wanted / dual((lam @ G).reshape(2, 3)) / size
+    assert lam.min() >= 0 and found.ratio.below == pytest.approx(proved, rel=1e-12)
+    assert np.all(G @ v >= wanted * (1 - 1e-12))
+    above = float(value(cp.Constant(v.reshape(2, 3))).value) / size
+    assert found.ratio.above == pytest.approx(above, rel=1e-12)
