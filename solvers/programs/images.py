@@ -131,6 +131,12 @@ class Products:
         """Sums over inputs and columns, and over rows."""
         return int(np.prod(self.shape)) + 2, self.n_rows + 2
 
+    @cached_property
+    def by_sample(self) -> csr_array:
+        """Matrix (n, m) that adds up what the margins of a sample have."""
+        rows = np.arange(self.n_rows)
+        return csr_array((np.ones(self.n_rows), (self.sample, rows)), (len(self.X), self.n_rows))
+
     def scores(self, B: Floats) -> Floats:
         """Margins (m,) of coefficients."""
         scores = self.X @ B.reshape(self.gates.shape[1], -1).T
@@ -138,9 +144,9 @@ class Products:
 
     def adjoint(self, lam: Floats) -> Floats:
         """Coefficients of multipliers (m,)."""
-        rows = np.arange(self.n_rows)
-        by_sample = csr_array((np.ones(self.n_rows), (self.sample, rows)))
-        return np.asarray((by_sample @ (lam[:, None] * self.gates)).T @ self.X).reshape(self.shape)
+        return np.asarray((self.by_sample @ (lam[:, None] * self.gates)).T @ self.X).reshape(
+            self.shape
+        )
 
     def gram(self, weights: Floats, room: Room | None = None) -> Floats:
         """Matrix `A' diag(weights) A`."""

@@ -673,6 +673,15 @@ def test_the_seconds_of_programs_in_every_norm(norm) -> None:
         assert f"{norm} {units:.1f}" in said("norms.md")
 
 
+def test_the_seconds_of_images_in_every_norm() -> None:
+    table = rows("norms_of_images")
+    assert set(table.outcome) == {"SOLVED"} and table.gap.max() < 1e-8
+    assert (table.n == 500).all() and table.norm.nunique() == 5
+    for row in table.itertuples():
+        cells = [f"{row.cpu_seconds:.2g}", f"{row.gap:.0e}", f"{row.l2_units:.1f}"]
+        assert_has("speed.md", [row.norm, *cells])
+
+
 def test_spectra_behind_random_gates() -> None:
     frame = rows("spectra")
     kinds = frame.groupby(["width", "depth"])

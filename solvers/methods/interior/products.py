@@ -22,7 +22,6 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_array
 
 from ...norms.balls import longest_in_cone
 from ...norms.norm import Norm
@@ -66,8 +65,6 @@ class _Game:
         self.basis = np.eye(shape[1]) if n_classes is None else sum_zero_basis(n_classes)
         self.U = image.gates.reshape(image.n_rows, *shape[:2]) @ self.basis
         self.gram = (image.X @ image.X.T)[image.sample[:, None], image.sample]
-        rows = np.arange(image.n_rows)
-        self.by_sample = csr_array((np.ones(image.n_rows), (image.sample, rows)))
         self.eye = np.eye(self.basis.shape[1])
 
     def forms(self, B: Floats) -> Floats:
@@ -76,11 +73,13 @@ class _Game:
         return np.asarray(found[self.image.sample].reshape(self.U.shape))
 
     def scores(self, B: Floats) -> Floats:
+        """Margins (m,)."""
         return np.asarray(np.sum(self.U * self.forms(B), axis=(1, 2)))
 
     def adjoint(self, lam: Floats) -> Floats:
+        """Dual point (b, k, q) of multipliers (m,)."""
         m, b, k = self.U.shape
-        C = self.by_sample @ (lam[:, None] * self.U.reshape(m, -1))
+        C = self.image.by_sample @ (lam[:, None] * self.U.reshape(m, -1))
         return np.asarray((C.T @ self.image.X).reshape(b, k, -1))
 
     def between(self, T: Floats) -> Floats:
