@@ -379,6 +379,52 @@ def test_weight_decay_and_unknown_norms_are_no_limit() -> None:
     )  # fmt: skip
 
 
+def test_groups_of_descent_with_rates_of_their_own_weigh_the_norm() -> None:
+    labels = np.sign(X[:, 0] - 0.8)
+    network = nn.Linear(2, 1).double()
+    scales = np.sqrt([0.1, 0.1, 0.01])
+    limit = ib.solve_linear_svm(np.c_[X, np.ones(20)] * scales, labels).require()
+    w = 9 * torch.tensor(limit.zeta * scales)
+    with torch.no_grad():
+        network.weight.copy_(w[None, :2])
+        network.bias.copy_(w[2:])
+    # At momentum 0.9 steps are ten times as long in the end.
+    groups = [
+        {"params": [network.weight], "lr": 0.01, "momentum": 0.9},
+        {"params": [network.bias], "lr": 0.01},
+    ]
+    optimiser = torch.optim.SGD(groups, lr=1.0)
+    report = ib.diagnose(network, X, labels, optimizer=optimiser)
+    assert report.verdict.word == "AT ITS LIMIT" and "rates 0.01, 0.1" in " ".join(
+        str(report).split()
+    )
+    assert report.comparison.kkt_residual < 1e-9
+    plain = ib.diagnose(network, X, labels, optimizer="gd")
+    assert plain.comparison.margin_ratio < 0.98
+    # Descent itself, along the gradient of log(loss): its margin per weighed norm is the largest.
+    features, reached = np.c_[X, np.ones(20)], np.zeros(3)
+    for _ in range(20_000):
+        margins = labels * (features @ reached)
+        shares = np.exp(margins.min() - margins)
+        reached += 10 * scales**2 * ((shares * labels) @ features / shares.sum())
+    unweighed = ib.solve_linear_svm(features, labels).zeta
+    ratios = [
+        (labels * (features @ one)).min() / np.linalg.norm(one / scales) * limit.objective
+        for one in (reached, unweighed)
+    ]
+    assert ratios[0] > 0.99 > 0.97 > ratios[1]
+    halfway = {"weight": w[None, :2] / 2 + 1, "bias": w[2:] / 2}
+    beside = ib.diagnose(network, X, labels, optimizer=optimiser, earlier=halfway)
+    added = (w.numpy() - np.r_[halfway["weight"][0], halfway["bias"]]) / scales
+    cosine = (
+        added @ (w.numpy() / scales) / np.linalg.norm(added) / np.linalg.norm(w.numpy() / scales)
+    )
+    assert beside.comparison.increment_residual == pytest.approx(np.sqrt(1 - cosine**2), rel=1e-9)
+    decayed = torch.optim.SGD([dict(one, weight_decay=0.1) for one in groups], lr=1.0)
+    other = ib.diagnose(network, X, labels, optimizer=decayed)
+    assert other.verdict.word == "NO THEOREM"
+
+
 def test_linear_scores_that_decay_are_beside_their_ridge_fit() -> None:
     torch.manual_seed(0)
     network = nn.Linear(2, 1).double()

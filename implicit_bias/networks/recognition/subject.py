@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.functional import jvp
 from torch.func import functional_call, grad, grad_and_value, jacrev, vmap
 
-from ..adapted import GateFree, detached_copy, plain
+from ..adapted import GateFree, detached_copy, plain, takes_gates
 from ..placed_data import GatedData
 from .labels import SIGNS, Classes
 
@@ -135,6 +135,14 @@ class Subject:
         for name, p in network.named_parameters():
             p.requires_grad_(p.requires_grad and _own(self.network, name) not in names)
         return replace(self, network=network)
+
+    def over(self, scales: Mapping[str, float]) -> Subject:
+        """Return the same scores as a function of the weights over positive scales."""
+        network = detached_copy(self.network)
+        with torch.no_grad():
+            for name, p in own_weights(network).items():
+                p.div_(scales[name])
+        return replace(self, network=OverScales(network, scales))
 
     def without_gradient(self) -> tuple[str, ...]:
         """Return the parameters that no gradient moves: hard gates, or what `forward` leaves out.
@@ -317,6 +325,25 @@ class Subject:
     def named(self, weights: Weights) -> dict[str, Tensor]:
         """Return weights by the names that they have in `network`."""
         return {_prefix(self.network) + name: value for name, value in weights.items()}
+
+
+class OverScales(GateFree):
+    """A module whose trained weights are its parameters times scales, by their names."""
+
+    called: torch.nn.Module
+
+    def __init__(self, network: torch.nn.Module, scales: Mapping[str, float]) -> None:
+        super().__init__(plain(network), gated=takes_gates(network))
+        # The adapter itself, unseen: its parameters are those of `module`.
+        object.__setattr__(self, "called", network)
+        self.scales = dict(scales)
+
+    def forward(self, X: Tensor, gates: Tensor | None = None) -> Tensor:
+        """Return the scores (n,), or (n, K)."""
+        own, prefix = dict(self.module.named_parameters()), _prefix(self.called)
+        scaled = {prefix + name: own[name] * scale for name, scale in self.scales.items()}
+        scores: Tensor = functional_call(self.called, scaled, (X, gates))
+        return scores
 
 
 def own_weights(network: torch.nn.Module) -> dict[str, torch.nn.Parameter]:

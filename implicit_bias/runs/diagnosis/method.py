@@ -59,6 +59,9 @@ class Method:
         False where nothing was said, and gradient descent is assumed.
     batches : {"full", "mini"} or None
         None where nothing was said.
+    rates : mapping of name to float
+        Learning rates of the tensors of gradient descent, where groups have rates of their own:
+        it is descent at one rate on the weights over the roots of theirs. Empty elsewhere.
     """
 
     name: str = "gradient descent"
@@ -70,6 +73,12 @@ class Method:
     still: tuple[str, ...] = ()
     given: bool = True
     batches: Batches | None = None
+    rates: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """Roots of the rates, over the largest."""
+        return {name: (one / max(self.rates.values())) ** 0.5 for name, one in self.rates.items()}
 
     @property
     def is_descent(self) -> bool:
@@ -87,6 +96,9 @@ class Method:
     def in_words(self) -> str:
         """How it trained, in a few words."""
         sizes = {None: "", "full": ", full batches", "mini": ", mini-batches"}[self.batches]
+        if self.rates:
+            several = ", ".join(f"{one:g}" for one in sorted(set(self.rates.values())))
+            sizes += f", weights over the roots of their rates {several}"
         return f"trained by {self.name}{sizes}" if self.given else f"gradient descent{sizes}"
 
     @property
@@ -95,7 +107,7 @@ class Method:
         if self.norms is None:
             return "no known norm"
         if self.joint:
-            return "Euclidean norm"
+            return "Euclidean norm" + " over the roots of rates" * bool(self.rates)
         kinds = sorted(set(self.norms.values()))
         return f"largest {' or '.join(kinds)} norm of a tensor"
 
@@ -155,7 +167,11 @@ def read_method(optimizer: Any, network: torch.nn.Module, batches: Batches | Non
     called = " and ".join(dict.fromkeys(group.name for group in groups))
     unknown = next((group.remark for group in groups if None in group.norms.values()), None)
     rates = sorted({group.rate for group in groups if group.rate is not None})
-    if unknown is None and len(rates) > 1:
+    plain = all(group.joint and group.decay == 0 and group.rate for group in groups)
+    weighed = {name: float(g.rate or 0) for g in groups for name in g.norms if plain}
+    if len(rates) < 2:
+        weighed = {}
+    if unknown is None and len(rates) > 1 and not plain:
         unknown = (
             f"its groups have rates of their own ({', '.join(f'{rate:g}' for rate in rates)}), by "
             "which its norm weighs tensors"
@@ -169,6 +185,7 @@ def read_method(optimizer: Any, network: torch.nn.Module, batches: Batches | Non
         decoupled=any(group.decoupled and group.decay > 0 for group in groups),
         still=tuple(name for name in names.values() if name not in known),
         batches=batches,
+        rates=weighed,
     )
 
 
@@ -211,7 +228,11 @@ def _groups(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> Itera
             if settings is None
             else settings.decay == "decoupled"
         )
-        rate = None if "lr" not in group else float(group["lr"])
+        # Steps of SGD with momentum add up to so many of the gradient.
+        lasting = 1.0
+        if "dampening" in group:
+            lasting = (1 - group["dampening"]) / (1 - group["momentum"])
+        rate = None if "lr" not in group else float(group["lr"]) * lasting
         yield _Group(kind, norms, joint, remark, float(decay), bool(decoupled), rate)
 
 

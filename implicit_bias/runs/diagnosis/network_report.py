@@ -164,6 +164,7 @@ def diagnose(
         subject = take_subject(network, X, y, _gates_of(gates, X))
         subject = subject.frozen(method.still) if method.still else subject
         before = _earlier(earlier, subject, method)
+        subject = subject.over(method.scales) if method.rates else subject
         place = partial(_held_out, X_val=X_val, y_val=y_val, gates=gates, gates_val=gates_val)
         attends = recognise_attention(subject)
         selected = None if attends is None else select_tokens(subject, attends, method)
@@ -279,7 +280,8 @@ def _earlier(given: Any, subject: Subject, method: Method) -> dict[str, torch.Te
             f"`earlier` is of no use under {method.name}, whose steps are no sums of gradients: "
             "`ib.dynamics.GradientSum` goes along in its training loop"
         )
-    return {name: given[name].detach().cpu().double() for name in subject.weights}
+    scales = dict.fromkeys(subject.weights, 1.0) | method.scales
+    return {name: given[name].detach().cpu().double() / scales[name] for name in subject.weights}
 
 
 def _gates_of(gates: Any, X: Any) -> Any:

@@ -109,7 +109,8 @@ class Problem:
     @property
     def program(self) -> str:
         """The problem in a line."""
-        norm = "||w||^2 / 2" if self.method.joint else f"{self.method.norm_in_words} of w"
+        weighed = "sum of ||w_g||^2 / rate_g" if self.method.rates else "||w||^2 / 2"
+        norm = weighed if self.method.joint else f"{self.method.norm_in_words} of w"
         if self.regime.name is RegimeName.HIGHEST_RATE:
             norm = f"sum of ||w_i||^2 over {listed(self.regime.minimised)}"
         without = f" with {listed(self.regime.zeroed)} at 0" if self.regime.zeroed else ""
