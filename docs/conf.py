@@ -58,7 +58,7 @@ html_theme_options = {
     "footer_end": [],
 }
 
-LIST = re.compile(r"<!-- (pages|cards) -->\n+((?:(?:- |  ).*\n?)+)")
+LIST = re.compile(r"<!-- (pages|cards) -->\n+((?:(?:- |  ).*\n|\n(?=- |  ))+)")
 FIRST_LINK = re.compile(r"^- \[([^\]]+)\]\(([^)#\s]+)[^)]*\)", re.M)
 INCLUDE = re.compile(r"<!-- include: (\S+) -->.*", re.S)
 STUB = re.compile(r"\.\./implicit_bias/(\w+?)(?:/__init__)?\.pyi")
