@@ -159,7 +159,7 @@ def approach_through(
             return cells, last
         last = Approach(w, lam, active, float((w - u).norm() / w.norm()), rounds)
         moved = None if last.residual <= enough else lower_towards(cells.of, w, u)
-        if moved is None:
+        if moved is None or rounds == max_rounds:
             break
         w, cells = moved, cells.at(moved, lam > 0)
     return cells, last

@@ -184,9 +184,13 @@ def _through_cells(cells: Cells, tol: float, max_weights: int | None) -> _Found:
     for _ in range(_MAX_CELLS):
         cells, near = approach_through(cells, w, most, enough)
         spent += 0 if near is None else near.rounds
-        if near is None or max_weights is not None:
-            why = "" if max_weights is None else _too_many(cells.of, max_weights)
+        if near is None:
+            return _unfinished(cells.of, None, spent, "")
+        if max_weights is not None:
+            why = _too_many(cells.of, max_weights)
             return replace(_unfinished(cells.problem, near, spent, why), cells=cells)
+        # Rows of gates met elsewhere may have no positive margin here.
+        cells = cells.at(near.w, torch.ones(len(cells.index), dtype=torch.bool))
         found = _search(cells.started(near.w), tol)
         spent += found.rounds
         found = replace(found, rounds=spent, cells=cells)
