@@ -295,7 +295,7 @@ def test_what_is_an_array_of_the_kind_that_is_wanted_is_handed_on_itself() -> No
 def test_every_kind_is_in_both_tables() -> None:
     helpers = {
         "RESULTS", "ArrayKind", "Check", "axes_of", "check_of", "is_a", "named_error",
-        "require_sizes", "that", "whole_number",
+        "require_sizes", "that", "threads", "whole_number",
     }  # fmt: skip
     public = {name for name in vars(KINDS) if not name.startswith("_")}
     kinds = {

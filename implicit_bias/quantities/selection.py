@@ -63,7 +63,7 @@ def which(
     ['attention-mirror']
     >>> entry = ib.atlas.which("linear", "logistic", "gradient descent")[0]
     >>> entry.standing, entry.here.function, entry.source
-    ('proved', 'limits.solve_linear_svm', 'Soudry et al. 2018, theorem 3')
+    ('proved', 'solve_linear_svm', 'Soudry et al. 2018, theorem 3')
     """
     wanted = {
         what: _meant(what, text)

@@ -66,7 +66,8 @@ class NetworkStack:
             If the scores do not depend on one of the weights.
         """
         # Of their sum and not of the scores: torch would load a package of algebra for these.
-        total = torch.dot(scores.flatten(), coefficients.flatten())
+        with torch.enable_grad():  # which the step of an optimiser of torch turns off
+            total = torch.dot(scores.flatten(), coefficients.flatten())
         retained = keep and not _is_compiled(scores)
         gradients = torch.autograd.grad(
             total, self._leaves, retain_graph=retained, allow_unused=True

@@ -170,6 +170,14 @@ def few_threads(fixed: int | None = None) -> Iterator[None]:
     (`OMP_NUM_THREADS`, threadpoolctl and `torch.set_num_threads` decide that); with `fixed` they
     have so many throughout. Calls that run at the same time share the libraries: within one that
     fixes their threads, all have these.
+
+    Parameters
+    ----------
+    fixed : int, optional
+
+    Yields
+    ------
+    None
     """
     THREADS.begin(fixed)
     try:

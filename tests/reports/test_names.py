@@ -115,7 +115,8 @@ def test_all_that_can_be_saved_by_itself_has_a_name() -> None:
 def test_every_network_and_limit_is_public_and_has_a_name() -> None:
     bases = {"GatedStack", "GatedLayers", "GateFree", "LayeredNetwork", "Limit", "UnitsLimit"}
     # Around a module of the user's own.
-    bases |= {"InDouble", "LeadingTerm", "RecognisedNetwork", "RelativeScores", "UnitsNetwork"}
+    bases |= {"InDouble", "LeadingTerm", "OpenedNetwork", "OverScales", "RecognisedNetwork"}
+    bases |= {"RelativeScores", "UnitsNetwork"}
     whole = [kind for kind in package_classes() if not kind.__name__.startswith("_")]
     for names, base in ((ib.networks.__all__, torch.nn.Module), (ib.limits.__all__, Limit)):
         kinds = {kind for kind in whole if issubclass(kind, base)}

@@ -44,7 +44,7 @@ def test_both_parts_of_a_decoder_come_to_their_limits_by_the_trainers_of_the_lib
     scores = H @ V.T
     lead = np.where(P > 0, scores, -np.inf).max(axis=1)[:, None] - scores
     ratio = lead[P == 0].min() / np.linalg.norm(V) * limit.dual_objective
-    assert 0.98 < ratio <= 1
+    assert 0.975 < ratio <= 1
     # It has not moved the other part.
     assert decoder.basis @ torch.tensor(V).ravel() == pytest.approx(np.zeros(16), abs=1e-9)
 
