@@ -108,7 +108,8 @@ def run_norms(
     rows, where = [], machine()
     for n in sizes if data_dir is None else IMAGES:
         small = n <= MULTIPLIED
-        image, solvers = (digits(n), SOLVERS) if small else (planted(n), MATRIX_FREE)
+        solvers: tuple[str, ...] = SOLVERS if small else MATRIX_FREE
+        image = digits(n) if small else planted(n)
         if data_dir is not None:
             image, solvers = images(data_dir, n), SOLVERS[:1]
         for row in time_norms(image, solvers=solvers, limit=limit):
