@@ -88,10 +88,12 @@ def test_a_network_with_biases_nears_the_kkt_point_of_the_one_without_the_last(
 
 
 def test_the_command_takes_the_steps_that_are_written_out(by_hand) -> None:
-    (row,) = any_network.rows(("2-16-1",), most=30)
-    expected = kkt_level(network_of(by_hand[30.0]), *any_network.two_classes())
-    # Sums in another order tip steps at kinks, which the residual shows more than the margin.
-    assert row["residual"] == pytest.approx(expected.residual, rel=1)
+    # Sums in another order tip steps at kinks, by less than a percent from 95 on.
+    run = any_network.RUNS["2-16-1"]
+    earlier, weights = (found for *_, found in any_network.trained(run, [30.0, 95.0]))
+    row = any_network.measured(run, weights, earlier)
+    expected = kkt_level(network_of(by_hand[95.0]), *any_network.two_classes())
+    assert row["residual"] == pytest.approx(expected.residual, rel=0.02)
     assert row["margin"] == pytest.approx(expected.smallest_margin, rel=0.02)
 
 

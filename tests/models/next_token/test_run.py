@@ -38,13 +38,13 @@ def test_both_parts_of_a_decoder_come_to_their_limits_by_the_trainers_of_the_lib
     trained("inside", decoder, trainer="newton", schedule=((9, None),))
     finite = decoder.weight.detach().numpy()
     assert finite == pytest.approx(limit.finite, abs=1e-12)
-    path = trained("outside", decoder, trainer="momentum", schedule=((200, None),))
+    path = trained("outside", decoder, trainer="momentum", schedule=((300, None),))
     assert path.log_loss[-1] < -100  # long after softmax has rounded to 1
     V = decoder.weight.detach().numpy() - finite
     scores = H @ V.T
     lead = np.where(P > 0, scores, -np.inf).max(axis=1)[:, None] - scores
     ratio = lead[P == 0].min() / np.linalg.norm(V) * limit.dual_objective
-    assert 0.975 < ratio <= 1
+    assert 0.98 < ratio <= 1
     # It has not moved the other part.
     assert decoder.basis @ torch.tensor(V).ravel() == pytest.approx(np.zeros(16), abs=1e-9)
 
