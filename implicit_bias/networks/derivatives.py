@@ -52,7 +52,9 @@ def row_gradients(
                 )
             )
     columns = zip(*found, strict=True)
-    return {name: torch.cat(column) for name, column in zip(weights, columns, strict=True)}
+    # A single part is not copied, which would take as long as its gradients.
+    whole = (column[0] if len(column) == 1 else torch.cat(column) for column in columns)
+    return dict(zip(weights, whole, strict=True))
 
 
 def slope_and_hessian(

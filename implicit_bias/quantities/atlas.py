@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 # In a text, a paper by its key.
 KEY = re.compile(r"\{([a-z]+-[0-9]{4}[a-z-]*)\}")
@@ -75,14 +75,37 @@ class Paper:
         return f"https://doi.org/{self.doi}" if self.doi else self.link
 
 
-PAPERS: Mapping[str, Paper] = MappingProxyType(
-    {
-        key: Paper(key=key, **entries)
-        for key, entries in tomllib.loads(
-            Path(__file__).with_name("papers.toml").read_text(encoding="utf-8")
-        ).items()
-    }
-)
+Row = TypeVar("Row")
+
+
+class _Table(Mapping[str, Row]):
+    """Rows of a file of tables, by their keys; one is read when it is asked for, which takes 1 ms.
+
+    Parameters
+    ----------
+    name : str
+        Of the file beside this one; no line within a table begins with a bracket.
+    made : callable
+        ``made(key, **entries)`` is the row.
+    """
+
+    def __init__(self, name: str, made: Callable[..., Row]) -> None:
+        text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+        _, *parts = re.split(r"^\[([a-z0-9-]+)\]$", text, flags=re.MULTILINE)
+        self._tables = dict(zip(parts[::2], parts[1::2], strict=True))
+        self._read = cache(lambda key: made(key=key, **tomllib.loads(self._tables[key])))
+
+    def __getitem__(self, key: str) -> Row:
+        return self._read(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+
+PAPERS: Mapping[str, Paper] = _Table("papers.toml", Paper)
 
 
 def named(text: str) -> str:
@@ -223,43 +246,22 @@ class Entry:
         return "\n  ".join(lines)
 
 
-class _Entries(Mapping[str, Entry]):
-    """Entries by their keys; the table of one is read when it is asked for, which takes 1 ms."""
-
-    def __init__(self, text: str) -> None:
-        _, *parts = re.split(r"^\[([a-z0-9-]+)\]$", text, flags=re.MULTILINE)
-        self._tables = dict(zip(parts[::2], parts[1::2], strict=True))
-        self._read = cache(self._entry)
-
-    def __getitem__(self, key: str) -> Entry:
-        return self._read(key)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tables)
-
-    def __len__(self) -> int:
-        return len(self._tables)
-
-    def _entry(self, key: str) -> Entry:
-        row = tomllib.loads(self._tables[key])
-        says, source, conditions = (row.pop(one) for one in ("says", "source", "conditions"))
-        return Entry(
-            key=key,
-            network=tuple(row.pop("network")),
-            loss=tuple(row.pop("loss")),
-            optimizer=tuple(row.pop("optimizer")),
-            theorem=named(says),
-            conditions=named(conditions),
-            source=cited(source),
-            papers=papers_in(source + says + conditions),
-            here=Here(**{one.name: row.pop(one.name, "") for one in fields(Here)}),
-            **row,
-        )
+def _entry(*, key: str, says: str, source: str, conditions: str, **entries: Any) -> Entry:
+    return Entry(
+        key=key,
+        theorem=named(says),
+        conditions=named(conditions),
+        source=cited(source),
+        papers=papers_in(source + says + conditions),
+        here=Here(**{one.name: entries.pop(one.name, "") for one in fields(Here)}),
+        network=tuple(entries.pop("network")),
+        loss=tuple(entries.pop("loss")),
+        optimizer=tuple(entries.pop("optimizer")),
+        **entries,
+    )
 
 
-ENTRIES: Mapping[str, Entry] = _Entries(
-    Path(__file__).with_name("results.toml").read_text(encoding="utf-8")
-)
+ENTRIES: Mapping[str, Entry] = _Table("results.toml", _entry)
 
 
 def statement(key: str) -> Statement:

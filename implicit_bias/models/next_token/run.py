@@ -104,9 +104,12 @@ def _read(setup: Setup) -> tuple[TokenCounts, tuple[str, ...], str, int]:
 
 def _chances(path: Path, name: str) -> tuple[Any, ...]:
     """Return X, the chances (m, V) and, if there, the weights of an .npz file; () for tokens."""
-    arrays = read_arrays(path, ("X", name), ("weights",)) if path.suffix.lower() == ".npz" else {}
-    is_chances = name in arrays and arrays[name].ndim == 2 and arrays[name].shape[1] > 1
-    return tuple(arrays.values()) if is_chances else ()
+    if path.suffix.lower() != ".npz":
+        return ()
+    y = read_arrays(path, (name,), ())[name]
+    if y.ndim != 2 or y.shape[1] == 1:
+        return ()
+    return tuple(read_arrays(path, ("X", name), ("weights",)).values())
 
 
 def _own(make: Callable[..., TokenCounts], *arrays: Any) -> TokenCounts:

@@ -21,7 +21,7 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 
 from ...norms.balls import longest_in_cone
 from ...norms.norm import Norm
@@ -263,10 +263,12 @@ class _Spectral(_System):
         m, b, k = game.U.shape
         self.flat = self.Q.reshape(m, b, k * k)
         own = 2 * self.square + point.W
-        self.operators = [(np.kron(o, p) + np.kron(p, o)) / 2 for o, p in zip(own, P, strict=True)]
+        self.operators = [
+            lu_factor((np.kron(o, p) + np.kron(p, o)) / 2) for o, p in zip(own, P, strict=True)
+        ]
         matrix = game.between(P)
         for h, operator in enumerate(self.operators):
-            matrix -= 2 * (self.flat[:, h] @ np.linalg.solve(operator, self.flat[:, h].T))
+            matrix -= 2 * (self.flat[:, h] @ lu_solve(operator, self.flat[:, h].T))
         self._factorise(symmetric(matrix), np.ones((m, 1)))
 
     def _ordered(self, step: _Point) -> tuple[Floats, Floats]:
@@ -274,7 +276,7 @@ class _Spectral(_System):
 
     def _inverted(self, values: Floats) -> Floats:
         solved = [
-            np.linalg.solve(operator, one.ravel())
+            lu_solve(operator, one.ravel())
             for operator, one in zip(self.operators, values, strict=True)
         ]
         return symmetric(np.reshape(solved, values.shape))
