@@ -1,16 +1,17 @@
-"""One network of a run, trained: from its start, or from where an interrupt has ended it."""
+"""Networks of a run, trained: from their start, or from where an interrupt has ended them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..networks.placed_data import Inputs
-from ..training.loop import train
+from ..training.loop import train, train_many
 from ..training.settings import TrainingSettings
 from ..training.training_run import Callback
 from ..training.trajectory import Trajectory
 from ..training.trajectory_recorder import Observer
-from .setup import Setup
+from .setup import SampleSetup, Setup
 
 if TYPE_CHECKING:
     import torch
@@ -68,6 +69,34 @@ def fit(
         gates_val=gates_val,
         observer=observer,
         callback=setup.progress.training(callback),
+        state=setup.folder.state(state),
+        resume=setup.folder.resumes(state, first=first),
+    )
+
+
+def fit_many(
+    setup: SampleSetup,
+    networks: Sequence[torch.nn.Module],
+    *,
+    state: str,
+    first: bool,
+    observers: Sequence[Observer] | None = None,
+) -> list[Trajectory]:
+    """Train networks of a run side by side on its samples, as `fit` trains one.
+
+    Raises
+    ------
+    FloatingPointError
+        If training of all of them diverges.
+    ValueError
+        If there is nothing to resume, or it is of other settings, data or weights.
+    """
+    return train_many(
+        networks,
+        *setup.train,
+        settings=setup.settings,
+        observers=observers,
+        callback=setup.progress.training(),
         state=setup.folder.state(state),
         resume=setup.folder.resumes(state, first=first),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from ..measures.equivalence.weights import ReLUWeights
 from ..quantities.formatting import number
 from ..quantities.said import Table, Writer
 from ..training.trajectory_recorder import Observer
-from .fit import STATE, fit
+from .fit import STATE, fit_many
 from .reports.finding import Finding
 from .reports.telling import Several, told
 from .reports.trained import Trained
@@ -47,8 +47,8 @@ def train_starts(
     *,
     first: int = 1,
     observer: Observer | None = None,
-) -> Iterator[Start]:
-    """Train networks, each from weights of its own, on the data of a run.
+) -> list[Start]:
+    """Train networks side by side, each from weights of its own, on the data of a run.
 
     Parameters
     ----------
@@ -63,28 +63,37 @@ def train_starts(
     observer : callable, optional
         Measures each network at every checkpoint, as in `train`.
 
-    Yields
+    Returns
+    -------
+    list of Start
+        All of them unfinished where the run was interrupted.
+
+    Raises
     ------
-    Start
-        The last one of an interrupted run is unfinished.
+    FloatingPointError
+        If training from one of them diverges.
     """
-    n_starts = setup.options.starts
-    for index in range(first, n_starts):
-        network = make(setup.seeds.weights + index)
-        which = f" ({index + 1} of {n_starts})" if n_starts > 1 else ""
-        setup.progress.stage(f"training a {name}{which} for {setup.settings.n_steps} steps")
-        trajectory = fit(
-            setup,
-            network,
-            *setup.train,
-            settings=setup.settings,
-            state=f"run-{index + 1}.safetensors" if index else STATE,
-            first=False,
-            observer=observer,
+    networks = [make(setup.seeds.weights + i) for i in range(first, setup.options.starts)]
+    if not networks:
+        return []
+    several = f" from {len(networks)} {'further ' if first else ''}starts"
+    whose = several if len(networks) > 1 or first else ""
+    setup.progress.stage(f"training a {name}{whose} for {setup.settings.n_steps} steps")
+    trajectories = fit_many(
+        setup,
+        networks,
+        state="run-starts.safetensors" if first else STATE,
+        first=not first,
+        observers=None if observer is None else [observer] * len(networks),
+    )
+    ended = {trajectory.finished for trajectory in trajectories}
+    if len(ended) > 1:  # an interrupt ends all of them
+        lost = [i for i, one in enumerate(trajectories, start=first + 1) if not one.finished]
+        raise FloatingPointError(
+            f"training diverged from start {', '.join(map(str, lost))} of {setup.options.starts}: "
+            "use a smaller learning rate or smaller initial weights"
         )
-        yield Start(network, trajectory)
-        if not trajectory.finished:
-            return
+    return [Start(*pair) for pair in zip(networks, trajectories, strict=True)]
 
 
 def start_files(starts: Sequence[Start]) -> Mapping[str, Writer]:

@@ -14,6 +14,7 @@ from ..networks.adapted import compiled_with_gates, with_gates
 from ..networks.placed_data import Inputs, place_data
 from .interrupts import deferred_interrupts
 from .network_stack import SingleNetwork, StackedNetworks, stacked_schedule
+from .run_file import RunFile
 from .settings import TrainingSettings
 from .training_run import Callback, Samples, TrainingRun
 from .trajectory import Trajectory
@@ -114,17 +115,14 @@ def train(
     (False, True)
     """
     settings = _checked(settings)
-    if resume and state is None:
-        raise ValueError("`resume` needs `state`, the file that the run was saved in")
+    _check_resumable(state, resume)
     compiled, network = compiled_with_gates(network), with_gates(network)
     with deferred_interrupts() as check:
         samples = _place(network, X, y, gates, (X_val, gates_val), settings.loss)
         run = TrainingRun(
             SingleNetwork(network, compiled), samples, settings, [observer], save_every=save_every
         )
-        file = None if state is None else run.file(state)
-        if resume and file is not None:
-            run.restore(file)
+        file = _file(run, state, resume)
         trajectory = run.train(settings.phases, callback, check, file)[0]
     if run.failures[0] is not None:
         raise FloatingPointError(run.failures[0])
@@ -143,6 +141,9 @@ def train_many(
     gates_val: Inputs | None = None,
     callback: Callback | None = None,
     observers: Sequence[Observer] | None = None,
+    state: Path | None = None,
+    save_every: float = 30.0,
+    resume: bool = False,
 ) -> list[Trajectory]:
     """Train networks that differ in weights or learning rates as one batched computation.
 
@@ -165,6 +166,8 @@ def train_many(
         with the largest log(loss). ``raise StopIteration`` in it ends all runs after this step.
     observers : sequence of callables, optional
         One a network: ``observer(network)`` returns numbers and arrays by name at every checkpoint.
+    state, save_every, resume : optional
+        As `train` takes them; the file holds all networks.
 
     Returns
     -------
@@ -197,6 +200,7 @@ def train_many(
     >>> [round(float(one.smallest_margin[-1] / one.weight_norm[-1]), 3) for one in trajectories]
     [0.894, 0.894, 0.894]
     """
+    _check_resumable(state, resume)
     if len(networks) == 0:
         raise ValueError("`networks` is empty: there is nothing to train")
     if isinstance(settings, Sequence) and (isinstance(settings, str) or None in list(settings)):
@@ -216,11 +220,27 @@ def train_many(
     schedule = stacked_schedule(each, networks[0])
     with deferred_interrupts() as check:
         samples = _place(networks[0], X, y, gates, (X_val, gates_val), each[0].loss)
-        run = TrainingRun(StackedNetworks(networks), samples, each[0], observing)
-        trajectories = run.train(schedule, callback, check)
+        one = len(networks) == 1
+        stack = SingleNetwork(networks[0]) if one else StackedNetworks(networks)
+        run = TrainingRun(stack, samples, each[0], observing, save_every=save_every)
+        file = _file(run, state, resume)
+        trajectories = run.train(schedule, callback, check, file)
     if all(failure is not None for failure in run.failures):
         raise FloatingPointError(str(run.failures[0]))
     return trajectories
+
+
+def _check_resumable(state: Path | None, resume: bool) -> None:
+    if resume and state is None:
+        raise ValueError("`resume` needs `state`, the file that the run was saved in")
+
+
+def _file(run: TrainingRun, state: Path | None, resume: bool) -> RunFile | None:
+    """Return the file that a run is saved in, from which it goes on if that is asked for."""
+    file = None if state is None else run.file(state)
+    if resume and file is not None:
+        run.restore(file)
+    return file
 
 
 def _checked(settings: TrainingSettings | None) -> TrainingSettings:

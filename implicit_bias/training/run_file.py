@@ -1,4 +1,4 @@
-"""The file of an unfinished run, from which it is resumed."""
+"""The file of an unfinished run, of one network or several, from which it is resumed."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ class RunState:
         State of the gradient method.
     batches : dict
         State of the mini-batches.
-    rows : list of dict
-        Rows of the trajectory.
-    observer : mapping of str to array
-        State of the observer.
+    rows : list of lists of dict
+        Rows of the trajectory of each network.
+    observers : list of mappings of str to array
+        State of the observer of each network.
+    failures : list of str or None
+        Why each network has ended, where it has diverged.
     made_by : mapping of str to str
         On what rounding depends beside the run itself: versions, threads, the device.
     """
@@ -47,8 +49,9 @@ class RunState:
     weights: list[Tensor]
     stepper: dict[str, Tensor]
     batches: dict[str, Any]
-    rows: list[dict[str, Any]]
-    observer: Mapping[str, Any]
+    rows: list[list[dict[str, Any]]]
+    observers: list[Mapping[str, Any]]
+    failures: list[str | None]
     made_by: Mapping[str, str]
 
 
@@ -91,16 +94,18 @@ class RunFile:
         """Save a run in place of what was saved before; never half of it."""
         tensors = _tensors(state.weights, state.stepper)
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-        columns = list(state.rows[0]) if state.rows else []
-        for name in columns:
-            arrays[f"row.{name}"] = np.array([row[name] for row in state.rows], dtype=np.float64)
-        arrays |= {f"observer.{name}": np.array(value) for name, value in state.observer.items()}
+        columns = [list(rows[0]) if rows else [] for rows in state.rows]
+        for b, (rows, observer) in enumerate(zip(state.rows, state.observers, strict=True)):
+            for name in columns[b]:
+                values = np.array([row[name] for row in rows], dtype=np.float64)
+                arrays[f"{_of(b)}row.{name}"] = values
+            arrays |= {f"{_of(b)}observer.{name}": np.array(v) for name, v in observer.items()}
         record = {
             "fingerprint": self._fingerprint, "initial_weights": self._initial,
             "step": state.step, "seconds": state.seconds, "batches": state.batches,
-            "made_by": dict(state.made_by),
+            "made_by": dict(state.made_by), "failures": state.failures,
             # Arrays come back in another order.
-            "columns": columns,
+            "columns": columns[0], "further_columns": columns[1:],
         }  # fmt: skip
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_saved(self._path, RUN, arrays, record)
@@ -149,16 +154,20 @@ class RunFile:
                 "was made then, from the same seed and at the same scale"
             )
         self._initial = record["initial_weights"]
-        prefix = "observer."
-        observed = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        # Runs of one network once were all that is saved.
+        columns = [record["columns"], *record.get("further_columns", [])]
         return RunState(
             step=record["step"],
             seconds=record["seconds"],
             weights=saved,
             stepper={name: tensors[f"stepper.{name}"] for name in stepper},
             batches=record["batches"],
-            rows=_rows({name: arrays[f"row.{name}"] for name in record["columns"]}),
-            observer=observed,
+            rows=[
+                _rows({name: arrays[f"{_of(b)}row.{name}"] for name in names})
+                for b, names in enumerate(columns)
+            ],
+            observers=[_below(f"{_of(b)}observer.", arrays) for b in range(len(columns))],
+            failures=record.get("failures", [None]),
             made_by=record["made_by"],
         )
 
@@ -176,6 +185,16 @@ def _tensors(weights: Sequence[Tensor], stepper: Mapping[str, Tensor]) -> dict[s
     """Weights and state of the gradient method, by their names in the file."""
     named = {f"weight.{i}": w for i, w in enumerate(weights)}
     return named | {f"stepper.{name}": value for name, value in stepper.items()}
+
+
+def _of(b: int) -> str:
+    """What begins the names of arrays of network b."""
+    return f"{b}." if b else ""
+
+
+def _below(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Arrays whose names begin with a prefix, by the rest of their names."""
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
 def _rows(columns: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:

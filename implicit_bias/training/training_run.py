@@ -95,8 +95,10 @@ class TrainingRun:
         # Copies: sums of products may be rounded otherwise where memory is aligned otherwise.
         self._stepper.state = {name: value.clone() for name, value in saved.stepper.items()}
         self._batches.state = saved.batches
-        self._recorders[0].rows = saved.rows
-        self._recorders[0].restore_observer(saved.observer)
+        for b, recorder in enumerate(self._recorders):
+            recorder.rows = saved.rows[b]
+            recorder.restore_observer(saved.observers[b])
+        self.failures = saved.failures
         self._done, self._seconds_before = saved.step, saved.seconds
         log.info("training goes on at step %d of %d", saved.step, self._settings.n_steps)
         changed = [
@@ -197,11 +199,13 @@ class TrainingRun:
         """Save the run as it is, and add a last row."""
         self._stepper.settle()
         self._stack.write_back()
-        diverged = self._recorders[0].diverged
-        if self._file is not None and not diverged(self._measure(0, keep=False)):
+        going = [b for b, failure in enumerate(self.failures) if failure is None]
+        losses = {b: self._measure(b, keep=False) for b in going if self._file is not None}
+        diverged = any(self._recorders[b].diverged(loss) for b, loss in losses.items())
+        if self._file is not None and not diverged:
             self._save(self._file)
-        for b, recorder in enumerate(self._recorders):
-            if self._done != recorder.last_step and self.failures[b] is None:
+        for b in going:
+            if self._done != self._recorders[b].last_step:
                 self._measure(b, keep=True)
 
     def _save_due(self) -> bool:
@@ -240,8 +244,9 @@ class TrainingRun:
             weights=self._stack.weights,
             stepper=self._stepper.state,
             batches=self._batches.state,
-            rows=self._recorders[0].rows,
-            observer=self._recorders[0].observer_state(),
+            rows=[recorder.rows for recorder in self._recorders],
+            observers=[recorder.observer_state() for recorder in self._recorders],
+            failures=self.failures,
             made_by=self._made_by,
         )
         try:

@@ -271,6 +271,33 @@ def test_a_callback_ends_networks_that_train_side_by_side() -> None:
     assert [int(one.step[-1]) for one in found] == [30, 30]
 
 
+@pytest.mark.parametrize("name", ["mini-batches with momentum", "annealed"])
+def test_networks_side_by_side_that_were_stopped_go_on_to_the_bit(tmp_path, name) -> None:
+    def train_three(**kwargs: Any) -> tuple[list[torch.nn.Module], list[Trajectory]]:
+        networks: list[torch.nn.Module] = [GLN(D, H, C, random_state=seed) for seed in range(3)]
+        each = [settings_for(name) for _ in networks]
+        if not each[1].automatic:  # and diverges on its way
+            steps = [(n, 1e300) for n, _ in each[1].phases]
+            each[1] = settings_for(name, schedule=tuple(steps))
+        observers = [Remembering() for _ in networks]
+        return networks, train_many(
+            networks, X, Y, CONTEXTS, settings=each, observers=observers, **kwargs
+        )
+
+    whole, end = train_three()
+    state = tmp_path / "run.safetensors"
+    train_three(state=state, callback=interrupting(40, stop))
+    again, resumed = train_three(state=state, resume=True)
+    for one, other in zip(end, resumed, strict=True):
+        assert_equal_trajectories(one, other)
+        assert one.finished == other.finished
+    assert [one.finished for one in end] == [True, name == "annealed", True]
+    for b in (0, 2):
+        assert_equal_weights(whole[b], again[b])
+    with pytest.raises(ValueError, match="of another network"):
+        train(whole[0], X, Y, CONTEXTS, settings=settings_for(name), state=state, resume=True)
+
+
 @pytest.mark.parametrize("error", [ValueError, RuntimeError, StopAsyncIteration])
 def test_another_error_of_a_callback_is_its_caller_s(error) -> None:
     def fail() -> None:

@@ -77,15 +77,11 @@ def _train(setup: DGNSetup, found: Found) -> Iterator[Finding]:
     """The networks, their local limits, and what stands beside the first of them."""
     options, sample, bound = setup.options, setup.train, found["limit"]
     make = partial(make_network, options, sample.X.shape[1])
-    starts: list[Start] = []
     observer = ValueObserver(sample)
-    for one in train_starts(setup, make, network_name(options), first=0, observer=observer):
-        starts.append(one)
-        if len(starts) == 1 or not one.trajectory.finished:
-            first = Trained(starts[0].network, starts[0].trajectory)
-            yield Finding("network", {"network": first})
-        if not one.trajectory.finished:
-            return
+    starts = train_starts(setup, make, network_name(options), first=0, observer=observer)
+    yield Finding("network", {"network": Trained(starts[0].network, starts[0].trajectory)})
+    if not starts[0].trajectory.finished:
+        return
     setup.progress.stage("finding the local limits")
     values: list[BoundedValue] = []
     for one in starts:
