@@ -62,6 +62,17 @@ _RELU = (
 FROZEN = "tests/test_frozen.py"  # of classes of all modules
 _KKT = ("tests/measures/test_kkt_ratio.py", "tests/measures/test_kkt.py")
 
+_RECOGNITION = {
+    ("tests/recognition/test_rates.py",): ("rates", "homogenised", "regime", "shares"),
+    ("tests/recognition/test_homogeneity.py", "tests/recognition/test_powers.py"): ("homogeneity",),
+    ("tests/recognition/test_structure.py",): ("structure", "dependence", "layers", "units"),
+    ("tests/recognition/test_relu.py",): ("relu",),
+    ("tests/recognition/test_intake.py",): ("intake", "labels", "subject"),
+    ("tests/models/fixed_outer/test_fixed_outer.py",): ("fixed_outer",),
+    ("tests/diagnosis/test_attention.py",): ("attention",),
+    ("tests/diagnosis/test_unit_features.py",): ("network",),
+}
+
 
 def _modules_in(folder: str) -> list[str]:
     paths = sorted((ROOT / folder).glob("[!_]*.py"))
@@ -72,7 +83,10 @@ def _modules_in(folder: str) -> list[str]:
 NEAREST: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_modules_in("solvers/certificates"), _BOUNDS),
     **dict.fromkeys(_modules_in("implicit_bias/limits/relu"), _RELU),
-    **dict.fromkeys(_modules_in("implicit_bias/networks/recognition"), ("tests/recognition",)),
+    **{
+        f"implicit_bias/networks/recognition/{name}.py": tests
+        for tests, names in _RECOGNITION.items() for name in names
+    },
     **dict.fromkeys(_modules_in("implicit_bias/runs/diagnosis"), ("tests/diagnosis",)),
     "solvers/certificates/constrained.py": ("tests/solvers/test_constrained.py",),
     "solvers/certificates/max_margin.py": (

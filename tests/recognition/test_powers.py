@@ -28,7 +28,9 @@ class Sum(nn.Module):
         return sum((c * z**k for k, c in self.terms.items()), torch.zeros(len(x)))
 
 
-@pytest.mark.parametrize("powers", [(0, 1), (0, 3), (1, 2), (1, 2, 4), (2, 5), (0, 1, 2, 3, 4)])
+@pytest.mark.parametrize(
+    "powers", [(0, 1), (0, 3), (1, 2), (1, 2, 4), (2, 5), (9, 10), (0, 1, 2, 3, 4)]
+)
 def test_the_degrees_of_all_terms_are_named_and_no_others(powers) -> None:
     network = Sum({k: 1 + 0.5 * k for k in powers})
     found = measure_homogeneity(take_subject(network, X, np.sign(X[:, 0]), None))

@@ -10,15 +10,18 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from implicit_bias.networks.recognition import (
+    ExactRates,
     RegimeName,
     Subject,
+    are_scale_free,
     exact_rates,
     find_rates,
     homogenise,
+    scales_away,
     take_subject,
     vanishing_tensors,
 )
-from tests.own_modules import linear, perceptron
+from tests.own_modules import drawn, linear, perceptron
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(20, 5))
@@ -137,6 +140,87 @@ def test_the_null_space_of_a_perceptron_moves_scale_between_its_layers() -> None
 
 
 @pytest.mark.parametrize(
+    ("lam", "null", "needed"),
+    [
+        ((1 / 2, 1 / 2), [(1, -1)], (True, True)),  # a b: without one the other stays as it is
+        ((1, 1), [], (False, False)),  # a + b
+        # a b + c: without c the largest rate falls, and without a that of b.
+        ((1 / 2, 1 / 2, 1), [(1, -1, 0)], (True, True, True)),
+        ((1, 1 / 2, 1 / 2), [(0, 1, -1)], (True, True, True)),
+        ((1 / 2, 1 / 2, 0), [(1, -1, 0), (0, 0, 1)], (True, True, False)),  # a b and c in nothing
+        ((1, 1 / 3, 1 / 3, 1 / 3), [(0, 1, -1, 0), (0, 1, 0, -1)], (True,) * 4),  # a + b c d
+    ],
+)
+def test_what_is_needed_is_what_the_rates_of_the_others_fall_without(lam, null, needed) -> None:
+    names = "abcd"[: len(lam)]
+    basis = np.linalg.qr(np.reshape(null, (-1, len(lam))).T)[0]
+    found = ExactRates(dict(zip(names, lam, strict=True)), basis, 0.0)
+    assert tuple(found.falls_without(name) for name in names) == needed
+
+
+@pytest.mark.parametrize(
+    ("null", "away"),
+    [
+        ([(1, 1)], (True, True)),
+        ([(1, -1)], (False, False)),
+        ([(1, 3, 0)], (True, True, False)),
+        ([(1, 0, 1), (0, 1, 1)], (True, True, True)),  # of a b / c one at a time or all together
+        ([(1, -1, 0), (0, 0, 1)], (False, False, True)),
+        ([], (False, False)),
+    ],
+)
+def test_all_tensors_scale_away_that_some_scaling_shrinks(null, away) -> None:
+    basis = np.linalg.qr(np.reshape(null, (-1, len(away))).T)[0]
+    assert tuple(scales_away(basis).tolist()) == away
+
+
+class Activated(nn.Module):
+    """Two linear layers and any function between them."""
+
+    def __init__(self, between) -> None:
+        super().__init__()
+        self.one, self.two, self.between = linear(5, 4), linear(4, 1, seed=1), between
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores (n, 1)."""
+        return self.two(self.between(self.one(x)))
+
+
+class SkipBelowNorm(nn.Module):
+    """A score of ``n(W x + V relu(U x))``, whose two terms grow together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.W, self.U, self.V = linear(5, 4), linear(5, 3, seed=1), linear(3, 4, seed=2)
+        self.norm = nn.LayerNorm(4, elementwise_affine=False)
+        self.top = linear(4, 1, seed=3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores (n, 1)."""
+        return self.top(self.norm(self.W(x) + self.V(torch.relu(self.U(x)))))
+
+
+@pytest.mark.parametrize(
+    ("network", "below", "free"),
+    [
+        (normalised(nn.LayerNorm), 2, True),
+        (normalised(nn.BatchNorm1d), 2, True),  # whose lower biases move no score at all
+        (SkipBelowNorm(), 3, True),
+        (Activated(lambda z: torch.log1p(z.abs())), 1, False),  # grows, ever more slowly
+        (Activated(lambda z: 1e9 + 1e9 / (1 + z**6)), 1, False),  # is a constant far out
+    ],
+)
+def test_scores_are_free_of_scale_below_a_norm_alone(network, below, free) -> None:
+    subject = subject_of(network)
+    assert are_scale_free(subject, list(subject.weights)[:below]) is free
+
+
+def test_scores_that_are_zero_have_no_rates() -> None:
+    found = exact_rates(subject_of(Activated(lambda z: 0 * z)))
+    assert (found.lam, found.error, found.degree, found.highest) == ({}, np.inf, None, ())
+
+
+@pytest.mark.parametrize(
     ("missing", "rates", "degree", "highest"),
     [
         ((3, 5), (1 / 3, 1 / 3, 1 / 3, 1 / 3), 3, (0, 1, 2, 4)),
@@ -165,6 +249,49 @@ def test_a_bounded_layer_below_many_others_is_found_out() -> None:
     assert (found.degree, found.near) == (9, False)
 
 
+class Product(nn.Module):
+    """A function of ``t_1 t_2 ... <w, x>`` and ``|s|^2`` of numbers t and s, ordered as a word."""
+
+    def __init__(self, word: str, of) -> None:
+        super().__init__()
+        self.word, self.of, self.w = word, of, drawn(5)
+        self.numbers = nn.ParameterList(drawn(1, seed=k) for k in range(len(word)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores (n,)."""
+        t, s = (
+            torch.cat([p for p, own in zip(self.numbers, self.word, strict=True) if own == one])
+            for one in "ts"
+        )
+        return self.of((x @ self.w) * t.prod(), s.square().sum())
+
+
+@pytest.mark.parametrize(
+    ("word", "of"),
+    [
+        ("tstttst", lambda f, s: f * (1 + 1 / (1 + s))),  # two stay behind all others
+        ("stsst", lambda f, s: f * (1 + 1 / (1 + s))),  # three do, whatever the others do
+        ("tts", lambda f, s: f + 1 / s.sqrt()),  # one shrinks, and none grows
+    ],
+)
+def test_terms_that_show_only_where_certain_tensors_are_small_are_found_out(word, of) -> None:
+    found = homogenise(subject_of(Product(word, of)))
+    assert (found.degree, found.near) == (1 + word.count("t"), False)
+
+
+@pytest.mark.parametrize(
+    ("word", "of", "order"),
+    [
+        ("ts", lambda f, s: f + 200 * s.sqrt(), 2),
+        ("tts", lambda f, s: f + torch.exp(-s), 3),  # of which nothing is left to see
+    ],
+)
+def test_what_vanishes_has_the_order_that_its_terms_lack(word, of, order) -> None:
+    found = homogenise(subject_of(Product(word, of)))
+    assert (found.degree, found.near) == (1 + word.count("t"), True)
+    assert found.orders == {f"numbers.{len(word) - 1}": order}
+
+
 class Power(nn.Module):
     """The 60th power of a linear score."""
 
@@ -180,6 +307,30 @@ class Power(nn.Module):
 def test_a_degree_is_found_although_scores_overflow_at_the_first_scale() -> None:
     found = homogenise(subject_of(Power()))
     assert (found.degree, found.near, found.orders) == (60, True, {})
+    scores = found.subject.scores({})
+    torch.testing.assert_close(scores, Power()(torch.tensor(X))[:, 0].detach(), rtol=1e-12, atol=0)
+
+
+def bounded() -> nn.Module:
+    network = Activated(torch.tanh)
+    network.two.requires_grad_(False)
+    return network
+
+
+@pytest.mark.parametrize(
+    ("network", "degree", "near"),
+    [
+        (linear(5, 1, bias=True), 1, True),
+        (bounded(), 0, False),
+        (Activated(torch.exp), None, False),  # overflows
+    ],
+)
+def test_what_grows_by_a_degree_of_one_at_least_has_a_homogenised_network(
+    network, degree, near
+) -> None:
+    found = homogenise(subject_of(network))
+    assert (found.degree, found.near, found.orders) == (degree, near, {})
+    assert (found.subject is not None) is near
 
 
 def test_the_homogenised_perceptron_is_the_one_without_upper_biases() -> None:
@@ -208,7 +359,7 @@ def test_a_skip_and_a_curved_activation_leave_their_leading_terms() -> None:
 
 
 def test_rates_and_orders_do_not_depend_on_the_units_of_the_inputs() -> None:
-    found = [homogenise(subject_of(perceptron(5, 4, bias=True), c * X)) for c in (1e-3, 1, 1e3)]
+    found = [homogenise(subject_of(perceptron(5, 4, bias=True), c * X)) for c in (1e-9, 1, 1e12)]
     assert {(one.degree, one.near, tuple(one.orders.items())) for one in found} == {
         (2, True, (("2.bias", 2),))
     }  # fmt: skip
@@ -248,9 +399,36 @@ def test_a_bias_that_carries_margins_is_kept_and_has_the_highest_rate() -> None:
     assert found.rates.degree == 1 and not found.early
 
 
-def test_a_small_log_inverse_loss_is_too_early() -> None:
-    found = find_rates(subject_of(separating(0.0, 0.1), FAR, np.sign(FAR[:, 0]))).regime
-    assert found.name is RegimeName.TOP and found.early
+@pytest.mark.parametrize(("margin", "early"), [(9.9, True), (10.1, False)])
+def test_a_log_inverse_loss_of_less_than_ten_is_too_early(margin, early) -> None:
+    # Of one sample log(1/loss) is the margin to exp(-10).
+    subject = subject_of(separating(0.0, margin / 3), np.eye(1, 5), np.ones(1))
+    found = find_rates(subject).regime
+    assert found.name is RegimeName.TOP and found.early is early
+    assert found.log_inverse_loss == pytest.approx(margin, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("bias", "name"), [(0.0, RegimeName.NOT_SEPARATED), (0.5, RegimeName.HIGHEST_RATE)]
+)
+def test_margins_of_0_separate_nothing(bias, name) -> None:
+    # Of the input 0 the score is the bias, and that of the homogenised network is 0.
+    subject = subject_of(separating(bias), np.array([[0.0] * 5, [1.0] + [0.0] * 4]), np.ones(2))
+    assert find_rates(subject).regime.name is name
+
+
+def test_of_biases_that_do_for_each_other_the_lower_one_is_kept() -> None:
+    # Each alone makes the scores positive that layers without them leave at 0 or below.
+    network = perceptron(5, 2, 2, bias=True)
+    with torch.no_grad():
+        for p in network.parameters():
+            p.zero_()
+        network[4].weight.fill_(1.0)
+        network[2].bias.fill_(1.0)
+        network[4].bias.fill_(1.0)
+    found = find_rates(subject_of(network, X, np.ones(20))).regime
+    assert (found.zeroed, found.kept) == (("4.bias",), ("2.bias",))
+    assert found.minimised == ("2.bias", "4.weight")
 
 
 def test_weights_that_do_not_separate_have_no_regime() -> None:
@@ -289,8 +467,8 @@ def scored_below_a_norm(act: type[nn.Module]) -> nn.Sequential:
     with torch.no_grad():
         network[0].weight.zero_()
         network[0].weight[:, 0] = torch.tensor([1.0, -1.0])
-        network[2].weight[0] = torch.tensor([30.0, -30.0])
-        network[2].bias.fill_(0.1)
+        network[2].weight[0] = torch.tensor([0.3, -0.3])
+        network[2].bias.fill_(0.001)
     return network
 
 

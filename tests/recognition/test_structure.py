@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from implicit_bias import DGN, FReLU, HyperplaneContexts, ShallowGLN
-from implicit_bias.networks import DLGN
+from implicit_bias.networks import DLGN, LinearConvolution
 from implicit_bias.networks.recognition import (
     Form,
     InputDependence,
@@ -72,6 +74,107 @@ def recognised(network, inputs=X, gates=None):
 )  # fmt: skip
 def test_the_form_is_recognised_whatever_the_class(network, inputs, gates, form) -> None:
     assert recognised(network, inputs, gates).form is form
+
+
+class Kernels(nn.Module):
+    """``sum_pq u_p M(x)_pq v_q`` of two kernels, with the place in M read off a table."""
+
+    def __init__(self, table, shape=(D,)) -> None:
+        super().__init__()
+        self.table = torch.tensor(table)
+        self.u, self.v = drawn(*shape), drawn(D, seed=1)
+
+    def forward(self, x):
+        return torch.einsum("npq,p,q->n", x[:, self.table], self.u.flatten(), self.v)
+
+
+class FixedOuter(nn.Module):
+    """A two-layer ReLU network of which the first layer alone is trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = drawn(3, D)
+        self.register_buffer("a", torch.tensor([1.0, -2.0, 0.0], dtype=torch.float64))
+
+    def forward(self, x):
+        return nn.functional.leaky_relu(x @ self.w.T, 0.3) @ self.a
+
+
+PLACES = np.arange(D)
+PERMUTATIONS = [list(one) for one in permutations(range(3))]
+OF_THREE = [[PERMUTATIONS.index([p[k] for k in q]) for q in PERMUTATIONS] for p in PERMUTATIONS]
+
+
+@pytest.mark.parametrize(
+    ("network", "form", "circles"),
+    [
+        (LinearConvolution(D, random_state=0), Form.CONVOLUTION, (D,)),
+        (LinearConvolution(D, 3, random_state=0), Form.DEEP_CONVOLUTION, (D,)),
+        (LinearConvolution(D, 3, group=OF_THREE, random_state=0), Form.POLYNOMIAL, ()),
+        (Kernels((PLACES[:, None] + PLACES) % D), Form.CONVOLUTION, (D,)),  # a correlation
+        (Kernels((PLACES[:, None] - PLACES) % D, (1, D, 1)), Form.CONVOLUTION, (D,)),
+        (Kernels((PLACES[:, None] - PLACES) % D, (2, 3)), Form.QUADRATIC, ()),
+        (Kernels(OF_THREE), Form.QUADRATIC, ()),
+        (Kernels(PLACES[:, None] * PLACES % D), Form.QUADRATIC, ()),
+        # Of two circles the places of the one alone are those of a table.
+        (Kernels([[3 * (p // 3 * (q // 3) % 2) + (p + q) % 3 for q in PLACES] for p in PLACES],
+                 (2, 3)), Form.QUADRATIC, ()),
+        (Kernels([[3 * ((p // 3 + q // 3) % 2) + (p + q) % 3 for q in PLACES] for p in PLACES],
+                 (2, 3)), Form.CONVOLUTION, (2, 3)),
+    ],
+)  # fmt: skip
+def test_convolutions_are_told_by_the_circles_that_kernels_move_round(
+    network, form, circles
+) -> None:
+    found = recognised(network)
+    assert (found.form, found.circles) == (form, circles)
+
+
+class Other(nn.Module):
+    """Any function of the inputs and one layer."""
+
+    def __init__(self, of) -> None:
+        super().__init__()
+        self.of, self.layer = of, linear(D, 3)
+
+    def forward(self, x):
+        return self.of(self.layer(x))
+
+
+def two(*between: nn.Module, n_inputs: int = D, width: int = 4, n_outputs: int = 3):
+    first, last = linear(n_inputs, width), linear(width, n_outputs, seed=1)
+    return nn.Sequential(first, *between, last)
+
+
+@pytest.mark.parametrize(
+    ("network", "form"),
+    [
+        (FixedOuter(), Form.FIXED_OUTER),
+        (Other(lambda z: z.norm(dim=1)), Form.HOMOGENEOUS),
+        (Other(lambda z: (z - z.mean(0)).sum(1)), Form.HOMOGENEOUS),  # of the whole batch
+        (Other(lambda z: z.detach().sum(1) + 2 * (z - z.detach()).sum(1)), Form.SURROGATE),
+    ],
+)
+def test_what_has_no_program_of_many_is_named_for_what_it_lacks(network, form) -> None:
+    found = recognised(network)
+    assert found.form is form and found.units is None and found.layers is None
+    assert (found.outer is not None) is (form is Form.FIXED_OUTER)
+
+
+@pytest.mark.parametrize(
+    ("network", "inputs", "form"),
+    [
+        (linear(D, 3), X, Form.FEATURES),
+        (two(), X, Form.POLYNOMIAL),
+        (two(nn.ReLU()), X, Form.PIECEWISE),
+        (two(n_inputs=N), np.eye(N), Form.UNCONSTRAINED),
+        (two(n_inputs=N, width=1), np.eye(N), Form.POLYNOMIAL),  # narrower than K - 1
+        (two(n_inputs=N), 2 * np.eye(N), Form.POLYNOMIAL),
+        (two(nn.ReLU(), n_inputs=N), np.eye(N), Form.PIECEWISE),
+    ],
+)
+def test_several_outputs_have_forms_of_their_own(network, inputs, form) -> None:
+    assert recognise(take_subject(network, inputs, np.arange(N) % 3)).form is form
 
 
 def test_gates_that_the_weights_move_are_told_from_fixed_ones_parameter_by_parameter() -> None:

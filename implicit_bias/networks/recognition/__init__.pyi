@@ -19,7 +19,9 @@ from .layers import find_relu_layers as find_relu_layers
 from .network import RecognisedNetwork as RecognisedNetwork
 from .network import UnitsNetwork as UnitsNetwork
 from .rates import ExactRates as ExactRates
+from .rates import are_scale_free as are_scale_free
 from .rates import exact_rates as exact_rates
+from .rates import scales_away as scales_away
 from .regime import Rates as Rates
 from .regime import Regime as Regime
 from .regime import RegimeName as RegimeName

@@ -111,7 +111,7 @@ def homogenise(subject: Subject, rates: ExactRates | None = None) -> Homogenised
     """
     rates = exact_rates(subject) if rates is None else rates
     degree, orders = _far_out(subject)
-    if degree is None or degree < 1 or scales_away(rates.null).max(initial=0.0) > 0.5:
+    if degree is None or degree < 1 or scales_away(rates.null).any():
         return Homogenised(degree, MappingProxyType({}), False, None)
     if not _gap_is_lower(subject, degree):
         return Homogenised(degree, MappingProxyType({}), False, None)
@@ -138,10 +138,11 @@ def _far_out(subject: Subject) -> tuple[int | None, dict[str, int]]:
     shares, before = (np.abs(one[whole, :-1] / one[whole, -1:]) for one in (far, half))
     orders = {}
     for k, name in enumerate(few.weights):
-        if shares[:, k].max() < 2.0 ** -(power // 2):
-            seen = (shares[:, k] > 0) & (before[:, k] > 0)
-            falls = np.log2(before[seen, k] / shares[seen, k]) / (power - power // 2)
-            orders[name] = 1 + round(float(np.median(falls))) if seen.any() else degree
+        seen = (shares[:, k] > 0) & (before[:, k] > 0)
+        falls = np.log2(before[seen, k] / shares[seen, k]) / (power - power // 2)
+        fall = round(float(np.median(falls))) if seen.any() else degree - 1
+        if fall > 0 or not seen.any():
+            orders[name] = 1 + fall
     return degree, orders
 
 

@@ -59,15 +59,12 @@ class ExactRates:
     def falls_without(self, name: str) -> bool:
         """Test whether the largest rate, or those of the other tensors, fall without a tensor."""
         names = list(self.lam)
-        rest = [k for k, other in enumerate(names) if other != name]
         now = np.array([self.lam[other] for other in names])
         then = _leximin(now, self.null, ignored=names.index(name))
         assert then is not None  # the present rates are some
-        before, after = -np.sort(-now[rest]), -np.sort(-then[rest])
-        if after.max(initial=0.0) < now.max() - _NEAR:
-            return True
-        apart = np.flatnonzero(np.abs(before - after) > _NEAR)
-        return len(apart) > 0 and bool(after[apart[0]] < before[apart[0]])
+        rest = [k for k, other in enumerate(names) if other != name]
+        fell = np.sort(now[rest]) - np.sort(then[rest])
+        return bool(now.max() - then.max() > _NEAR or (fell > _NEAR).any())
 
     @property
     def highest(self) -> tuple[str, ...]:
@@ -113,7 +110,7 @@ def are_scale_free(subject: Subject, names: Collection[str]) -> bool:
     order = list(subject.weights)
     chosen = [order.index(name) for name in names]
     _, null, _ = _polytope(subject, _FAR)
-    if not bool((scales_away(null)[chosen] > 0.5).all()):
+    if not bool(scales_away(null)[chosen].all()):
         return False
     moved, far = (_sensitivities(subject, power)[chosen] for power in (0, _FAR))
     return bool(((moved <= _NOTHING) | (far > _FELT)).all())
@@ -134,8 +131,8 @@ def _polytope(
     A, b = _euler_rows(subject, power)
     sizes = np.linalg.norm(A, axis=0)
     sizes[sizes <= _NOTHING * np.linalg.norm(A)] = np.inf
-    U, s, Vt = np.linalg.svd(A / sizes, full_matrices=True)
-    rank = int((s > _RANK * s[0]).sum()) if s[0] > 0 else 0
+    U, s, Vt = np.linalg.svd(A / sizes)
+    rank = int((s > _RANK * s[0]).sum())
     scaled = Vt[:rank].T @ ((U[:, :rank].T @ b) / s[:rank])
     found = scaled / sizes
     size = float(np.linalg.norm(b))
@@ -145,15 +142,19 @@ def _polytope(
     return found, np.linalg.qr(null)[0], error
 
 
-def scales_away(null: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the largest scaling (p,) in [0, 1] of tensors that changes no score; 0 if none does.
+def scales_away(null: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which tensors (p,) some scaling, of them all to weights of 0, leaves scores alone in.
 
-    Scores that it shrinks to weights of 0 without a change have no value there.
+    There scores that are no constant have no value.
     """
-    p = len(null)
-    found = linear_program(-np.ones(p), equal=_complement(null), bounds=(0.0, 1.0))
+    p, along = len(null), _complement(null)
+    # Of each scaling a part in [0, 1] counts: any that is positive can be made larger than that.
+    found = linear_program(
+        np.repeat([-1.0, 0.0], p), equal=np.hstack([along, along]),
+        bounds=[(0.0, 1.0)] * p + [(0.0, None)] * p,
+    )  # fmt: skip
     assert found.x is not None  # 0 is feasible
-    return np.asarray(found.x)
+    return np.asarray(found.x[:p] > 0.5)
 
 
 def _complement(null: NDArray[np.float64]) -> NDArray[np.float64]:

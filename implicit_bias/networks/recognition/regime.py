@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -184,8 +183,7 @@ def _without_needless(
 
 
 def _candidates(rates: ExactRates, homogenised: Homogenised) -> list[str]:
-    """Return the tensors to leave out, highest rate first."""
+    """Return the tensors to leave out, those of highest order, and so of highest rate, first."""
     if homogenised.near:
-        named: Mapping[str, float] = rates.lam or homogenised.orders
-        return sorted(homogenised.vanishing, key=lambda name: -named.get(name, 0.0))
+        return sorted(homogenised.vanishing, key=lambda name: -homogenised.orders[name])
     return list(rates.highest)
