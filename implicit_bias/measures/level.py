@@ -5,9 +5,11 @@ At weights theta with margins :math:`m_r` of rows r = (n, k) and the smallest of
 .. math:: P(\theta) = \min N(v) \quad\text{s.t.}\quad
           m_r + \langle g, v - \theta \rangle \ge s \quad \text{for every } g \in G_r,
 
-where G_r holds the gradient of m_r, and at a kink those of both sides. v = theta is feasible, so
-:math:`\rho = P(\theta) / N(\theta) \le 1`; nothing is asked of the degree of the network. A unit at
-its kink counts for a row as open, closed or anything between.
+where G_r holds the gradient of m_r and, where units are at their kinks, all that the chain rule
+gives with each of them open or closed. v = theta is feasible, so
+:math:`\rho = P(\theta) / N(\theta) \le 1`; nothing is asked of the degree of the network. The
+convex hull of G_r, in which a unit at its kink is open, closed or anything between, holds Clarke's
+gradients of the margin, and with kinks in several layers more: it is a conservative gradient.
 """
 
 from __future__ import annotations
@@ -47,9 +49,12 @@ _FEWEST, _AT_ONCE = 64, 200
 # Entries of gradients of rows whose gates are free, those of the smallest margins; and all that are
 # computed of them in at least so many rounds.
 _FREE, _ENTRIES, _FEW_ROUNDS = 2**23, 2**27, 6
-# Rounds in which violated rows and gates enter, sweeps over the gates of several layers in each,
-# and the distance of the bounds, as a share of what rho lacks of 1, that is near enough.
-_ROUNDS, _SWEEPS, _CLOSE = 60, 3, 1e-4
+# Rounds in which violated rows and gates enter, and the distance of the bounds, as a share of what
+# rho lacks of 1, that is near enough.
+_ROUNDS, _CLOSE = 60, 1e-4
+# Sweeps over the gates of several layers, and how often they begin at drawn gates where one over
+# own ones leads to none that enter.
+_SWEEPS, _DRAWN = 3, 6
 # Metrics of a norm that are tried in turn, the power of ten that what vanishes in them is raised to
 # in the end, and the relative distance of the bounds that ends it.
 _METRICS, _FLOOR, _SURE = 80, -7, 1e-4
@@ -86,7 +91,7 @@ class KKTLevel(ReadOnly, Measured):
     residual: float = quantity(
         column="kkt_residual",
         doc="Least ``||theta - sum_r lam_r g_r|| / ||theta||`` over lam >= 0 on margins up to 1.1 "
-        "times the smallest, g_r as free at kinks as in rho; NaN in other norms than l2.",
+        "times the smallest, g_r in the convex hull of G_r; NaN in other norms than l2.",
     )
     one_sided: float = quantity(
         "  with the gradients of one side of each kink",
@@ -172,7 +177,8 @@ def kkt_level(
     ----------
     K. Lyu, J. Li, "Gradient descent maximizes the margin of homogeneous neural networks", for KKT
     points with generalised gradients; F. H. Clarke, "Optimization and nonsmooth analysis", 1983,
-    chapter 2, for these.
+    chapter 2, for these; J. Bolte, E. Pauwels, "Conservative set valued fields, automatic
+    differentiation, stochastic gradient methods and deep learning", 2021, for those of chain rules.
 
     Examples
     --------
@@ -297,9 +303,23 @@ class _Cone:
         return best
 
     @cached_property
+    def _starts(self) -> list[Gates]:
+        """Gates from which the steepest are looked for: own ones, then kinks drawn at random.
+
+        With kinks in one activation all lead to the same.
+        """
+        several = sum(bool(kinks.any()) for kinks in self.kinks) > 1
+        rng = torch.Generator().manual_seed(0)
+        drawn = (
+            [torch.where(k, torch.rand(c.shape, generator=rng).round().to(c), c) for k, c in both]
+            for both in [list(zip(self.kinks, self.gates, strict=True))] * several * _DRAWN
+        )
+        return [self.gates, *drawn]
+
+    @cached_property
     def _room_at_kinks(self) -> Tensor:
         """By how much 2 theta exceeds what rows at kinks ask for, at least."""
-        return self.excess[self.at_kinks] - self._steepest_gates(-self.rows.w)[0]
+        return self.excess[self.at_kinks] - self._steepest_gates(-self.rows.w, self.gates)[0]
 
     @property
     def _excess(self) -> Tensor:
@@ -369,11 +389,14 @@ class _Cone:
         wrong = _worst(missing, ~known & (missing > small), min(space, _AT_ONCE))
         entering: list[tuple[Tensor, Gates | None]] = [(wrong, None)]
         if len(self.at_kinks):
-            slopes, gates = self._steepest_gates(off)
-            more = slopes - self.excess[self.at_kinks]
-            share = max(share, _share(more, self._room_at_kinks, small))
-            open_ = _worst(more, more > small, space - len(wrong))
-            entering.append((self.at_kinks[open_], [c[open_] for c in gates]))
+            for start in self._starts:
+                slopes, gates = self._steepest_gates(off, start)
+                more = slopes - self.excess[self.at_kinks]
+                share = max(share, _share(more, self._room_at_kinks, small))
+                open_ = _worst(more, more > small, space - len(wrong))
+                entering.append((self.at_kinks[open_], [c[open_] for c in gates]))
+                if len(wrong) + len(open_):
+                    break
         n_new = sum(len(index) for index, _ in entering)
         # Gradients of patterns of gates depend on each other: fewer of them are fitted better.
         if len(self.index) + n_new > self.most or len(self.at_kinks):
@@ -396,28 +419,25 @@ class _Cone:
         self.index = torch.cat([self.index, index])
         self.gradients = torch.cat([self.gradients, new])
 
-    def _steepest_gates(self, off: Tensor) -> tuple[Tensor, Gates]:
-        """Return the largest ``<g, off>`` (k,) of rows at kinks, and the gates that have it.
+    def _steepest_gates(self, off: Tensor, gates: Gates) -> tuple[Tensor, Gates]:
+        """Return the largest ``<g, off>`` (k,) of rows at kinks met from gates, and gates there.
 
-        It is the largest of all where slopes are linear in the gates, as in one hidden layer.
+        Slopes are linear in the gates of each activation, which are set to the best in turn: with
+        kinks in one hidden layer the largest of all is found.
         """
-        gates = self.gates
         best, by_gate = self.rows.gate_slopes(self.at_kinks, gates, off)
-        kept = gates
-        for _ in range(_SWEEPS):
-            gates = [
-                torch.where(kinks & (slope != 0), (slope > 0).to(c), c)
-                for c, slope, kinks in zip(gates, by_gate, self.kinks, strict=True)
-            ]
+        layers = [i for i, kinks in enumerate(self.kinks) if kinks.any()]
+        still = -1
+        for i in layers * (1 if gates is self.gates else _SWEEPS):
+            free = self.kinks[i] & (by_gate[i] != 0)
+            gates = list(gates)
+            gates[i] = torch.where(free, (by_gate[i] > 0).to(off), gates[i])
             slopes, by_gate = self.rows.gate_slopes(self.at_kinks, gates, off)
-            better = slopes > best
-            if not better.any():
+            still = 0 if bool((slopes > best).any()) else still + 1
+            best = slopes
+            if still + 1 >= len(layers):
                 break
-            kept = [
-                torch.where(better[:, None], c, old) for c, old in zip(gates, kept, strict=True)
-            ]
-            best = torch.where(better, slopes, best)
-        return best, kept
+        return best, gates
 
 
 def _worst(missing: Tensor, wrong: Tensor, most: int) -> Tensor:

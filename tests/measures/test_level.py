@@ -177,22 +177,30 @@ def test_two_outputs_are_one_output_of_their_difference() -> None:
 
 
 def brute_residual(network: torch.nn.Module, X: Array, y: Array) -> float:
-    """Residual of a two-layer network over all patterns of the gates near their kinks."""
-    W, head = (p.detach().numpy() for p in network.parameters())
-    z = X @ W.T
-    m = y * network(torch.tensor(X)).detach().numpy()[:, 0]
-    near = np.abs(z) <= 0.05 * np.median(np.abs(z))
+    """Residual of a ReLU network without biases over all patterns of the gates at its kinks."""
+    weights = [p.detach().numpy() for p in network.parameters()]
+    inputs, seen = X, []
+    for W in weights[:-1]:
+        seen.append(inputs @ W.T)
+        inputs = np.maximum(seen[-1], 0)
+    m = y * (inputs @ weights[-1][0])
+    at = [np.abs(z) <= 0.05 * np.median(np.abs(z)[np.abs(z) > 1e-6]) for z in seen]
     columns = []
     for n in np.flatnonzero(m <= 1.1 * m.min()):
-        places = np.flatnonzero(near[n])
+        own = np.concatenate([z[n] > 0 for z in seen]).astype(float)
+        places = np.flatnonzero(np.concatenate([near[n] for near in at]))
         for pattern in itertools.product((0.0, 1.0), repeat=len(places)):
-            gates = (z[n] > 0).astype(float)
-            gates[places] = pattern
-            down = head[0] * gates
-            parts = (np.outer(down, X[n]), gates * z[n])
-            columns.append(y[n] * np.concatenate([part.ravel() for part in parts]))
-    theta = np.concatenate([p.detach().numpy().ravel() for p in network.parameters()])
-    return float(nnls(np.array(columns).T, theta)[1] / np.linalg.norm(theta))
+            own[places] = pattern
+            gates = np.split(own, np.cumsum([len(z[n]) for z in seen])[:-1])
+            up, down = [X[n]], [y[n] * np.ones(1)]
+            for W, c in zip(weights, gates, strict=False):
+                up.append(c * (W @ up[-1]))
+            for W, c in zip(weights[:0:-1], gates[::-1], strict=True):
+                down.insert(0, c * (down[0] @ W))
+            parts = [np.outer(d, h).ravel() for d, h in zip(down, up, strict=True)]
+            columns.append(np.concatenate(parts))
+    theta = np.concatenate([W.ravel() for W in weights])
+    return float(nnls(np.array(columns).T, theta, maxiter=9999)[1] / np.linalg.norm(theta))
 
 
 def at_a_kink(c: float, noise: float = 0.0, seed: int = 0) -> tuple[torch.nn.Module, Array, Array]:
@@ -231,6 +239,33 @@ def test_the_residual_at_kinks_is_the_least_over_all_gradients_of_both_sides(see
     assert found.residual == pytest.approx(brute_residual(network, X, y), abs=1e-6)
     assert found.residual < found.one_sided - 0.05
     assert found.ratio_bound <= found.ratio <= found.ratio_bound + 1e-6
+
+
+@pytest.mark.parametrize("seed", [3, 7, 67, 79, 130])
+def test_gates_at_kinks_of_two_layers_are_chosen_jointly(seed) -> None:
+    # Whole numbers, so that many inputs of units are 0; all margins are 1.
+    rng = np.random.default_rng(seed)
+    network = mlp(3, 5, 4, 1)
+    with torch.no_grad():
+        for layer in network[::2]:
+            layer.weight.copy_(torch.tensor(rng.integers(-2, 3, layer.weight.shape)))
+            layer.register_parameter("bias", None)
+    X = rng.integers(-2, 3, (6, 3)).astype(float)
+    scores = network(torch.tensor(X)).detach().numpy()[:, 0]
+    X, y = X[scores != 0] / np.abs(scores[scores != 0])[:, None], np.sign(scores[scores != 0])
+    found = kkt_level(network, X, y)
+    assert found.residual == pytest.approx(brute_residual(network, X, y), abs=1e-6)
+
+
+def test_units_without_weights_hide_no_kinks() -> None:
+    network, X, y = at_a_kink(0.75)
+    wide = mlp(2, 6, 1)
+    with torch.no_grad():
+        for layer, own in zip(wide[::2], network[::2], strict=True):
+            layer.register_parameter("bias", None)
+            layer.weight.zero_()[: len(own.weight), : own.weight.shape[1]] = own.weight
+    found = kkt_level(wide, X, y)
+    assert found.residual < 1e-6 and found.one_sided > 0.2
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -18,8 +18,9 @@ from .gradients import flat
 
 # Float64 entries of gradients that are held at once: half a gibibyte.
 ENTRIES = 2**26
-# Inputs of an activation of at most this share of their median size count as at its kink.
-NEAR = 0.05
+# Inputs of an activation of at most this share of their median size, of those that are not 0 up to
+# rounding, count as at its kink.
+NEAR, _ZERO = 0.05, 1e-6
 
 Gates = list[Tensor]
 """Gates of each activation: (n, units), or (k, units) of some rows."""
@@ -145,9 +146,12 @@ class MarginRows:
             return []
         with OpenGates() as mode:
             self._scores(self.subject.weights, self.subject.data)
+        sizes = [z.abs() for z in mode.seen]
+        # Most inputs may be 0, as of dead units and where others are at their kinks.
+        usual = [z[z > _ZERO * z.max()].median().nan_to_num() for z in sizes]
         return [
-            (z.abs() <= NEAR * z.abs().median()).reshape(c.shape)
-            for z, c in zip(mode.seen, self.gates, strict=True)
+            (z <= NEAR * one).reshape(c.shape)
+            for z, one, c in zip(sizes, usual, self.gates, strict=True)
         ]
 
     def of_rows(self, gates: Tensor, rows: Tensor) -> Tensor:
