@@ -65,10 +65,15 @@ _KKT = ("tests/measures/test_kkt_ratio.py", "tests/measures/test_kkt.py")
 _RECOGNITION = {
     ("tests/recognition/test_rates.py",): ("rates", "homogenised", "regime", "shares"),
     ("tests/recognition/test_homogeneity.py", "tests/recognition/test_powers.py"): ("homogeneity",),
-    ("tests/recognition/test_structure.py",): ("structure", "dependence", "layers", "units"),
+    ("tests/recognition/test_structure.py",): (
+        "structure",
+        "dependence",
+        "layers",
+        "units",
+        "fixed_outer",
+    ),
     ("tests/recognition/test_relu.py",): ("relu",),
     ("tests/recognition/test_intake.py",): ("intake", "labels", "subject"),
-    ("tests/models/fixed_outer/test_fixed_outer.py",): ("fixed_outer",),
     ("tests/diagnosis/test_attention.py",): ("attention",),
     ("tests/diagnosis/test_unit_features.py",): ("network",),
 }

@@ -535,7 +535,7 @@ def test_a_vanishing_bias_of_two_layers_grows_by_the_logarithm() -> None:
     now, later = flowed(2, 1e4)
     subject = one_sample(now)
     rates = find_rates(subject)
-    (found,) = vanishing_tensors(subject, rates, multipliers=torch.ones(1))
+    (found,) = vanishing_tensors(subject, rates, multipliers=torch.full((1,), 3.0))
     # On paper: at the limit a1 = b1 = 1/2, a2 = gamma = 2^-1/2, and G = 1 / (2 gamma).
     assert found.order == 2 and found.growth == pytest.approx(2**-0.5, rel=1e-3)
     measured = (later[3] - now[3]) / np.log(np.linalg.norm(later) / np.linalg.norm(now))
@@ -575,3 +575,58 @@ def test_what_is_not_known_of_growth_is_not_predicted() -> None:
     # The norm of order 3 stays.
     assert last.later_share == pytest.approx(last.share * 10 ** (-1 / 3))
     assert last.later_effect == pytest.approx(last.effect / 10)
+
+
+class PowerAndBias(nn.Module):
+    """A score of ``(w x)^k + b (w x)^j``, of one input; or half of it, and the opposite."""
+
+    def __init__(self, k: int, w: float, b: float, j: int = 0, n_outputs: int = 1) -> None:
+        super().__init__()
+        self.powers, self.n_outputs = (k, j), n_outputs
+        self.w, self.b = (nn.Parameter(torch.tensor([p], dtype=torch.float64)) for p in (w, b))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores (n, 1), or (n, 2)."""
+        k, j = self.powers
+        score = (x * self.w) ** k + self.b * (x * self.w) ** j
+        return score if self.n_outputs == 1 else torch.cat([-score, score], dim=1) / 2
+
+
+def at_one(k: int, w: float, b: float, j: int = 0) -> Subject:
+    return subject_of(PowerAndBias(k, w, b, j), np.ones((1, 1)), np.ones(1))
+
+
+@pytest.mark.parametrize(("k", "j"), [(4, 0), (60, 30)])
+def test_a_bias_beside_a_power_grows_by_its_degree(k, j) -> None:
+    # At the limit w = 1 the margin is 1, and its slope in b is 1: G = 1 / k.
+    subject = at_one(k, 1.1, 0.5, j)
+    (found,) = vanishing_tensors(subject, find_rates(subject), multipliers=torch.ones(1))
+    assert (found.order, found.growth) == (k - j, pytest.approx(1 / k))
+    network = PowerAndBias(k, 1.1, 0.5, j, n_outputs=2)
+    two = subject_of(network, np.ones((2, 1)), np.eye(2)[[1, 1]])
+    lam = torch.tensor([[5.0, 0.0], [1.0, 0.0]])
+    (found,) = vanishing_tensors(two, find_rates(two), multipliers=lam)
+    assert (found.order, found.growth) == (k - j, pytest.approx(1 / k))
+
+
+def test_growth_between_two_times_is_that_of_the_norm_to_the_power_of_the_order() -> None:
+    now, earlier = at_one(4, 2.0, 0.5), at_one(4, 1.0, 0.3)
+    (found,) = vanishing_tensors(now, find_rates(now), earlier=earlier.weights)
+    # b rises by G times the integral of rho^-3, of norms^2 1.09 and 4.25.
+    assert found.growth == pytest.approx((0.5 - 0.3) / ((1 / 1.09 - 1 / 4.25) / 2))
+    (back,) = vanishing_tensors(earlier, find_rates(earlier), earlier=now.weights)
+    assert np.isnan(back.growth)  # the norm fell
+
+
+@pytest.mark.parametrize(
+    ("w", "b", "effect", "later"),
+    [
+        (0.5, 0.01, 0.01 / 0.135, 0.01 / 0.135 / 10),  # of (w^3, b) the first alone grows
+        (-1.0, 0.5, np.inf, np.nan),  # a margin of -1/2
+        (0.5, 0.0, 0.0, np.nan),
+    ],
+)
+def test_effects_are_of_the_least_margin_where_there_is_one(w, b, effect, later) -> None:
+    subject = at_one(3, w, b)
+    (found,) = vanishing_tensors(subject, find_rates(subject))
+    assert (found.effect, found.later_effect) == pytest.approx((effect, later), nan_ok=True)

@@ -15,6 +15,7 @@ from implicit_bias.equivalence import ReLUWeights, canonical_form
 from implicit_bias.limits.relu import network_units
 from implicit_bias.networks import BalancedReLU, DeepLinear, DeepReLU, FReLU, ResidualReLU
 from implicit_bias.networks.recognition import Form, read_relu, recognise, take_subject
+from tests.own_modules import drawn, perceptron
 
 D, H = 4, 3
 RNG = np.random.default_rng(0)
@@ -171,6 +172,8 @@ OTHERS = {
     "linear": lambda: DeepLinear(D, hidden_widths=(H,)),
     "skips": lambda: ResidualReLU(D, H),
     "frozen gates": lambda: Frozen(W, A),
+    "one layer": lambda: nn.Linear(D, 1),
+    "deep tanh": lambda: perceptron(D, 2, 2 * D, act=nn.Tanh),
     "convolution": lambda: nn.Sequential(nn.Unflatten(1, (1, D)), nn.Conv1d(1, 2, 2), nn.Flatten()),
 }  # fmt: skip
 
@@ -222,6 +225,57 @@ def test_a_bias_belongs_to_the_layer_that_it_moves_where_all_have_one_size() -> 
     assert np.array_equal(read.matrices[2], layers[2].weight.detach().numpy())
 
 
+class LeakyLayers(nn.Module):
+    """Leaky layers of a slope that the module states, or something else by that name."""
+
+    def __init__(self, slope: Any) -> None:
+        super().__init__()
+        self.inner, self.slope = perceptron(D, 3, 2, act=nn.Identity), slope
+
+    def forward(self, X: Tensor) -> Tensor:
+        hidden = X
+        for layer in self.inner[:-1:2]:
+            hidden = nn.functional.leaky_relu(layer(hidden), SLOPE)
+        return self.inner[-1](hidden)
+
+
+def test_a_slope_is_the_one_that_is_stated_or_else_is_measured() -> None:
+    stated = perceptron(D, 3, 2, act=lambda: nn.LeakyReLU(SLOPE))
+    for network in (stated, LeakyLayers(SLOPE)):
+        assert read_relu(network).slope == SLOPE
+    for said in ("steep", 1.0, 0.5, None):
+        assert read_relu(LeakyLayers(said)).slope == pytest.approx(SLOPE, rel=1e-12)
+    assert read_relu(sequential(nn.LeakyReLU(0.0))).slope == 0.0
+
+
+class TurnedBetween(nn.Module):
+    """Three layers of which the second one is stored the other way round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = drawn(3, D), drawn(3, 2, seed=1), drawn(1, 2, seed=2)
+
+    def forward(self, X: Tensor) -> Tensor:
+        return torch.relu(torch.relu(X @ self.first.T) @ self.second) @ self.last.T
+
+
+def test_a_layer_that_is_stored_the_other_way_round_is_read_so() -> None:
+    network = TurnedBetween()
+    first, second, last = read_relu(network).matrices
+    assert np.array_equal(first, network.first.detach().numpy())
+    assert np.array_equal(second, network.second.detach().numpy().T)
+    assert np.array_equal(last, network.last.detach().numpy())
+
+
+def test_many_layers_of_one_width_with_biases_are_read_in_the_order_of_the_module() -> None:
+    network = perceptron(D, *[H] * 7, bias=True)
+    read = read_relu(network)
+    layers = [one for one in network if isinstance(one, nn.Linear)]
+    for layer, W, b in zip(layers, read.matrices, read.biases, strict=True):
+        assert np.array_equal(W, layer.weight.detach().numpy())
+        assert np.array_equal(b, layer.bias.detach().numpy())
+
+
 def test_networks_in_single_precision_and_of_several_outputs_are_read_as_they_are() -> None:
     single = sequential(nn.ReLU(), dtype=torch.float32)
     assert np.array_equal(read_relu(single).matrices[0], W.astype(np.float32))
@@ -233,9 +287,10 @@ def test_networks_in_single_precision_and_of_several_outputs_are_read_as_they_ar
 
 @pytest.mark.parametrize("door", DOORS)
 def test_weights_and_slopes_out_of_range_are_named(door) -> None:
-    steep, broken = sequential(nn.LeakyReLU(-0.5)), Plain(np.full_like(W, np.nan), A)
-    with pytest.raises(ValueError, match=r"a slope in \[0, 1\), got -0.5"):
-        DOORS[door](steep)
+    broken = Plain(np.full_like(W, np.nan), A)
+    for slope in (-0.5, 1.0, 1.5):
+        with pytest.raises(ValueError, match=rf"a slope in \[0, 1\), got {slope}"):
+            DOORS[door](sequential(nn.LeakyReLU(slope)))
     with pytest.raises(ValueError, match="NaN or infinite: its training has diverged"):
         DOORS[door](broken)
 

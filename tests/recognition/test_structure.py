@@ -55,6 +55,7 @@ def recognised(network, inputs=X, gates=None):
         (HardGated(D, 5), X, None, Form.FEATURES),
         (perceptron(D, 5, 4, act=LINEAR_LAYERS), X, None, Form.LINEAR),
         (Diagonal(D), X, None, Form.UNITS),
+        (Diagonal(D), X[:, [0] * D], None, Form.LINEAR),
         (OwnGLN(D, 4, 4), X, CONTEXTS, Form.UNITS),
         (FReLU(D, 9, upper_widths=(3,)), X, GATES, Form.UNITS),
         (DGN(D, widths=(5, 4)), X, GATES, Form.LAYERS),
@@ -79,25 +80,14 @@ def test_the_form_is_recognised_whatever_the_class(network, inputs, gates, form)
 class Kernels(nn.Module):
     """``sum_pq u_p M(x)_pq v_q`` of two kernels, with the place in M read off a table."""
 
-    def __init__(self, table, shape=(D,)) -> None:
+    def __init__(self, table, shape=(D,), other=(D,)) -> None:
         super().__init__()
         self.table = torch.tensor(table)
-        self.u, self.v = drawn(*shape), drawn(D, seed=1)
+        self.u, self.v = drawn(*shape), drawn(*other, seed=1)
 
     def forward(self, x):
-        return torch.einsum("npq,p,q->n", x[:, self.table], self.u.flatten(), self.v)
-
-
-class FixedOuter(nn.Module):
-    """A two-layer ReLU network of which the first layer alone is trained."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.w = drawn(3, D)
-        self.register_buffer("a", torch.tensor([1.0, -2.0, 0.0], dtype=torch.float64))
-
-    def forward(self, x):
-        return nn.functional.leaky_relu(x @ self.w.T, 0.3) @ self.a
+        u, v = self.u.flatten(), self.v.flatten()
+        return torch.einsum("npq,p,q->n", x[:, self.table], u, v)
 
 
 PLACES = np.arange(D)
@@ -114,6 +104,7 @@ OF_THREE = [[PERMUTATIONS.index([p[k] for k in q]) for q in PERMUTATIONS] for p 
         (Kernels((PLACES[:, None] + PLACES) % D), Form.CONVOLUTION, (D,)),  # a correlation
         (Kernels((PLACES[:, None] - PLACES) % D, (1, D, 1)), Form.CONVOLUTION, (D,)),
         (Kernels((PLACES[:, None] - PLACES) % D, (2, 3)), Form.QUADRATIC, ()),
+        (Kernels((PLACES[:3, None] - PLACES) % D, (3,), (2, 3)), Form.QUADRATIC, ()),
         (Kernels(OF_THREE), Form.QUADRATIC, ()),
         (Kernels(PLACES[:, None] * PLACES % D), Form.QUADRATIC, ()),
         # Of two circles the places of the one alone are those of a table.
@@ -131,14 +122,14 @@ def test_convolutions_are_told_by_the_circles_that_kernels_move_round(
 
 
 class Other(nn.Module):
-    """Any function of the inputs and one layer."""
+    """Any function of one layer, of the first of the inputs."""
 
-    def __init__(self, of) -> None:
+    def __init__(self, of, n_inputs: int = D, **how) -> None:
         super().__init__()
-        self.of, self.layer = of, linear(D, 3)
+        self.of, self.layer = of, linear(n_inputs, 3, **how)
 
     def forward(self, x):
-        return self.of(self.layer(x))
+        return self.of(self.layer(x[:, : self.layer.in_features]))
 
 
 def two(*between: nn.Module, n_inputs: int = D, width: int = 4, n_outputs: int = 3):
@@ -146,10 +137,46 @@ def two(*between: nn.Module, n_inputs: int = D, width: int = 4, n_outputs: int =
     return nn.Sequential(first, *between, last)
 
 
+def leaky(z, slope):
+    return nn.functional.leaky_relu(z, slope)
+
+
+OUTER = torch.tensor([0.5, -2.0, 0.0], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3, 0.999])
+def test_outer_weights_that_are_fixed_are_read_off_with_the_slope(slope) -> None:
+    outer = recognised(Other(lambda z: leaky(z, slope) @ OUTER)).outer
+    assert outer.name == "layer.weight" and outer.slope == pytest.approx(slope, rel=1e-12)
+    torch.testing.assert_close(outer.outer, OUTER)
+    torch.testing.assert_close(
+        outer.scores(torch.tensor(X), {"layer.weight": torch.eye(3, D, dtype=torch.float64)}),
+        torch.where(torch.tensor(X[:, :3]) > 0, 1, slope) * torch.tensor(X[:, :3]) @ OUTER,
+    )
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        Other(lambda z: leaky(z[:, 0], 0.3) + leaky(z[:, 1], 0.5)),
+        Other(lambda z: leaky(z, 2.0) @ OUTER),
+        Other(lambda z: leaky(z, -0.3) @ OUTER),
+        Other(lambda z: leaky(z[:, 0] - z[:, 1], 0.3)),
+        Other(lambda z: leaky(z, 0.3) @ OUTER, n_inputs=4),
+        Other(lambda z: leaky(z, 0.3) @ OUTER, bias=True),
+    ],
+    ids=["two slopes", "steep", "falling", "sums of units", "fewer inputs", "bias"],
+)
+def test_what_is_no_leaky_layer_below_fixed_weights_is_not_taken_for_one(network) -> None:
+    found = recognised(network)
+    assert found.form is Form.PIECEWISE and found.outer is None
+
+
 @pytest.mark.parametrize(
     ("network", "form"),
     [
-        (FixedOuter(), Form.FIXED_OUTER),
+        (Other(lambda z: nn.functional.leaky_relu(z) @ OUTER), Form.FIXED_OUTER),
+        (Other(lambda z: torch.relu(z).square().sum(1)), Form.PIECEWISE),
         (Other(lambda z: z.norm(dim=1)), Form.HOMOGENEOUS),
         (Other(lambda z: (z - z.mean(0)).sum(1)), Form.HOMOGENEOUS),  # of the whole batch
         (Other(lambda z: z.detach().sum(1) + 2 * (z - z.detach()).sum(1)), Form.SURROGATE),
@@ -167,14 +194,17 @@ def test_what_has_no_program_of_many_is_named_for_what_it_lacks(network, form) -
         (linear(D, 3), X, Form.FEATURES),
         (two(), X, Form.POLYNOMIAL),
         (two(nn.ReLU()), X, Form.PIECEWISE),
+        (two(n_outputs=2), X, Form.POLYNOMIAL),
         (two(n_inputs=N), np.eye(N), Form.UNCONSTRAINED),
+        (two(n_inputs=N, n_outputs=2), np.eye(N), Form.UNCONSTRAINED),
         (two(n_inputs=N, width=1), np.eye(N), Form.POLYNOMIAL),  # narrower than K - 1
         (two(n_inputs=N), 2 * np.eye(N), Form.POLYNOMIAL),
         (two(nn.ReLU(), n_inputs=N), np.eye(N), Form.PIECEWISE),
     ],
 )
 def test_several_outputs_have_forms_of_their_own(network, inputs, form) -> None:
-    assert recognise(take_subject(network, inputs, np.arange(N) % 3)).form is form
+    labels = np.arange(N) % len(list(network.parameters())[-1])
+    assert recognise(take_subject(network, inputs, labels)).form is form
 
 
 def test_gates_that_the_weights_move_are_told_from_fixed_ones_parameter_by_parameter() -> None:
@@ -215,6 +245,7 @@ def test_scores_that_no_weight_moves_are_refused() -> None:
 def test_features_of_units_are_those_of_the_gates() -> None:
     network = OwnGLN(D, 4, 4)
     found = recognised(network, gates=CONTEXTS)
+    assert found.units.n_layers == found.homogeneity.degree == 2
     features = found.units.features(found.subject).numpy()
     expected = np.zeros((N, 4, 4, D))
     for h in range(4):

@@ -137,7 +137,7 @@ def _form(
 ) -> tuple[Form, UnitsForm | None, LayeredForm | None]:
     if subject.by_sample and dependence.degree == 1:
         return Form.FEATURES, None, None
-    if subject.n_outputs > 1 and picks_features(subject):
+    if picks_features(subject):
         return Form.UNCONSTRAINED, None, None
     if not subject.by_sample:
         return Form.HOMOGENEOUS, None, None

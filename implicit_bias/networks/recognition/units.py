@@ -188,11 +188,9 @@ def chains(w: Weights, width: int = 1, above: Chain | None = None) -> Iterator[C
         p = w[name]
         if name in used or p.ndim not in (1, 2):
             continue
-        for turn in (False, True):
+        for turn in (False, True)[: p.ndim]:  # a vector is a row
             matrix = matrix_of(p, turn)
-            if len(matrix) != width or (p.ndim == 1 and turn and len(p) > 1):
-                continue
-            if turn and matrix.shape == matrix_of(p, False).shape and p.ndim == 1:
+            if len(matrix) != width:
                 continue
             chain = Chain(
                 (name, *used),
