@@ -41,6 +41,13 @@ class ThreeLayers(TwoLayers):
         return torch.relu(torch.relu(X @ self.W.T) @ self.V.T) @ self.A.T
 
 
+class Both(nn.Module):
+    """Scores f as those of two classes, -f / 2 and f / 2."""
+
+    def forward(self, f: Tensor) -> Tensor:
+        return f * torch.tensor([-0.5, 0.5], dtype=f.dtype)
+
+
 def stepped(network: nn.Module, inputs: np.ndarray, classes: np.ndarray, steps: int) -> None:
     """Take normalised steps along the gradient of the cross-entropy, in place."""
     A, y = torch.tensor(inputs), torch.tensor(classes)
@@ -158,6 +165,23 @@ def test_kinks_of_two_layers_are_met_and_units_to_spare_are_said() -> None:
     # So it is among the gradients of both sides of all kinks, most of which are of dead units.
     level = ib.measures.kkt_level(limit.network, POINTS, CLASSES)
     assert level.residual < 1e-8 and level.one_sided > 0.2
+
+
+def test_parallel_units_at_their_kinks_are_one_unit_in_parts() -> None:
+    inputs, classes = np.random.default_rng(4).normal(size=(12, 4)), np.arange(12) % 2
+    torch.manual_seed(4)
+    layers = [nn.Linear(4, 6, False), nn.LeakyReLU(0.1), nn.Linear(6, 5, False), nn.LeakyReLU(0.1)]
+    network = nn.Sequential(*layers, nn.Linear(5, 1, False), Both()).double()
+    network.degree = 3
+    stepped(network, inputs, classes, 300)
+    limit = ib.local_limit(network, inputs, np.eye(2)[classes])
+    assert limit.status is Status.LOCAL_OPTIMUM and limit.n_kinks > 0
+    # Parts of a unit may be shared out in any way: a sphere of dimension parts - 1 of equal value.
+    upper = limit.weights["module.2.weight"]
+    units = upper / np.linalg.norm(upper, axis=1, keepdims=True)
+    modes = len(units) - len(np.unique(units.round(6), axis=0))
+    assert 0 < modes <= limit.n_zero_modes
+    assert lowest_nearby(limit, inputs, classes) > 1
 
 
 def test_a_unit_at_its_kink_on_a_sample_that_it_helps_is_left_open() -> None:

@@ -14,7 +14,7 @@ from .newton import Point
 from .problem import MarginProblem
 from .successive import Approach, linearised, lower_towards
 
-# Gates that enter while one step is solved.
+# Sets of gates that enter while one step is solved; the next one may ask for more.
 _SETS = 20
 # Of a margin of 1: what its linearisation may lack behind other gates.
 _SHORT = 1e-7
@@ -144,7 +144,7 @@ def approach_through(
     for rounds in range(1, max_rounds + 1):
         if cells.of.is_late:
             break
-        for _ in range(_SETS):
+        for sets in range(_SETS):
             gradients = cells.problem.gradients(w)
             solved = linearised(cells.problem, w, gradients)
             if solved is None:
@@ -152,11 +152,9 @@ def approach_through(
             lam, active = solved
             u = gradients.T @ lam
             more = cells.short_at(w, u)
-            if len(more.index) == len(cells.index):
+            if len(more.index) == len(cells.index) or sets + 1 == _SETS:
                 break
             cells = more
-        else:
-            return cells, last
         last = Approach(w, lam, active, float((w - u).norm() / w.norm()), rounds)
         moved = None if last.residual <= enough else lower_towards(cells.of, w, u)
         if moved is None or rounds == max_rounds:

@@ -1,4 +1,4 @@
-"""Rotations of hidden units that change no active margin: zero modes that cost no optimality."""
+"""Rotations of units along which a KKT point stays one: zero modes that cost no optimality."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch import Tensor
 
 from .newton import Point
 from .problem import MarginProblem
+from .reduced import ActiveGradients
 
-# Scores of random weights before and after a rotation, relative to the largest: equal as
-# polynomials where they agree at one random point.
-_SAME = 1e-10
+# Residuals of points that are KKT points up to rounding, and sizes of tangents that are none.
+_SAME, _NOTHING = 1e-8, 1e-5
 # Layers wider than this are rotated as a whole only, not plane by plane.
 _WIDEST = 100
 
@@ -23,19 +23,16 @@ Names = tuple[str, ...]
 
 
 def symmetry_tangents(problem: MarginProblem, point: Point) -> Tensor:
-    """Return orthonormal tangents (k, P) of the rotations of units that no active sample sees.
+    """Return orthonormal tangents (k, P) of the rotations that lead to KKT points of equal value.
 
     Where units i and j of a layer are open on the same active samples, rotating their incoming
     weights (the first axis of one parameter, and of their biases) and outgoing ones (the last axis
     of another) together changes neither active margins nor the norm of the weights; the other
     margins are above 1, so that the point is one of a whole orbit of equal value. That holds for
-    all units of a linear layer and for units with the same gates; it is tried on random weights,
-    plane by plane.
+    all units of a linear layer and for units with the same gates, and for parallel units of any
+    gates, which share one direction; it is tried at the point, plane by plane.
     """
     w = point.w
-    some = replace(problem, data=problem.data.take(point.index))
-    generator = torch.Generator().manual_seed(0)
-    weights = torch.randn(len(w), generator=generator, dtype=w.dtype)
     tangents = [w.new_zeros(0, len(w))]
     shapes = {name: p.shape for name, p in problem.parameters.items()}
     for name, upper in permutations(shapes, 2):
@@ -44,24 +41,26 @@ def symmetry_tangents(problem: MarginProblem, point: Point) -> Tensor:
             continue
         biases = [other for other, shape in shapes.items() if shape == (width,)]
         for lower in ((name,), *((name, bias) for bias in biases if bias != upper)):
-            planes = _free_planes(some, weights, lower, upper)
+            planes = _free_planes(problem, point, lower, upper)
             tangents += [_generator(problem, w, lower, upper, plane)[None] for plane in planes]
     return _orthonormal(torch.cat(tangents))
 
 
 def _free_planes(
-    problem: MarginProblem, weights: Tensor, lower: Names, upper: str
+    problem: MarginProblem, point: Point, lower: Names, upper: str
 ) -> list[tuple[int, int]]:
-    # Planes (i, j) of units whose rotation leaves the scores of random weights as they are.
-    width = len(problem.parameters[lower[0]])
+    # Planes (i, j) of units whose rotation leads to another KKT point.
+    weights, width = point.w, len(problem.parameters[lower[0]])
     planes = list(combinations(range(width), 2))
-    scores = problem.margins(weights)
-    allowed = _SAME * float(scores.abs().max())
+    some = replace(problem, data=problem.data.take(point.index))
 
     def free(rotation: Tensor) -> bool:
-        """Return whether a rotation leaves every margin as it is."""
-        turned = problem.margins(_rotated(problem, weights, lower, upper, rotation))
-        return float((turned - scores).abs().max()) <= allowed
+        """Return whether a rotation leaves every active margin as it is, and stationarity."""
+        turned = _rotated(problem, weights, lower, upper, rotation)
+        if float((some.margins(turned) - 1).abs().max()) > _SAME:
+            return False
+        off = ActiveGradients.of(some.gradients(turned)).project(turned)
+        return float(off.norm()) <= _SAME * float(turned.norm())
 
     generator = torch.Generator().manual_seed(1)
     square = torch.randn(width, width, generator=generator, dtype=weights.dtype)
@@ -105,5 +104,5 @@ def _generator(
 
 def _orthonormal(tangents: Tensor) -> Tensor:
     _, sizes, basis = torch.linalg.svd(tangents, full_matrices=False)
-    kept: Tensor = basis[sizes > _SAME**0.5 * sizes[:1].clamp(min=1e-300)]
+    kept: Tensor = basis[sizes > _NOTHING * sizes[:1].clamp(min=1e-300)]
     return kept
