@@ -202,7 +202,7 @@ def cosine(a: Array, b: Array) -> float:
     return float(a @ b) / norms if norms > 0 else math.nan
 
 
-@door(a="n>=0 | n>=0 K>=0", b="=a: one score for each of `a`")
+@door(a="n>=1 | n>=1 K>=1", b="=a: one score for each of `a`")
 def agreement(a: Array, b: Array) -> float:
     """Return the share of samples that two sets of scores put on the same side.
 
@@ -259,7 +259,7 @@ def accuracy(y: Array, scores: Array) -> float:
     return float(np.mean(sample_margins(y, scores) > 0))
 
 
-@door(y="n>=0 | n>=0 K>=0", scores="=y: one score a label of `y`")
+@door(y="n>=1 | n>=1 K>=1", scores="=y: one score a label of `y`")
 def error_rate(y: Array, scores: Array) -> float:
     """Return the share of samples that are not on the right side: what `accuracy` leaves.
 

@@ -325,6 +325,11 @@ def check_homogeneous(network: torch.nn.Module, X: Tensor, gates: Tensor | None)
             expected = factor**degree * scores
             got: Tensor = functional_call(network, longer, (X, gates))
             n = sample_of_other_degree(expected, got)
+            if n is not None and not bool(torch.isfinite(got[n] + expected[n]).all()):
+                raise ValueError(
+                    f"the score {float(scores[n]):g} of sample {n} is so large that {word} the "
+                    "weights overflows: train at a smaller learning rate, or divide the weights"
+                )
             if n is not None:
                 raise ValueError(
                     f"{type(plain(network)).__name__} must be homogeneous of degree {degree} in "

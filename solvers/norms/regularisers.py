@@ -231,6 +231,68 @@ class SmoothGroups(Smooth):
         return np.asarray(self.lam * (np.diag(1 / sizes) - within / sizes**3))
 
 
+@dataclass(frozen=True, eq=False)
+class Cones(Smooth):
+    """Sizes t of blocks, over coefficients w followed by t, with the barrier of their cones.
+
+    ``cost sum t - width (sum_b log(t_b^2 - ||w_b||^2) + log(radius - sum t))``
+
+    Attributes
+    ----------
+    cost : float
+        Penalty of the sizes.
+    radius : float
+        What their sum stays below; infinite without such.
+    block : (m,) array of int
+        Block of every coefficient.
+    size : (b,) array of int
+        Which size, behind the coefficients, is that of a block; the largest one has all blocks.
+    width : float
+    """
+
+    cost: float
+    radius: float
+    block: NDArray[np.int64]
+    size: NDArray[np.int64]
+    width: float
+
+    def _parts(self, B: Floats) -> tuple[Floats, Floats, Floats, float]:
+        """Return w, t, the rooms of the cones (b,), and what the sum leaves of the radius."""
+        w, t = B[: len(self.block)], B[len(self.block) :]
+        lengths, of_block = np.sqrt(np.bincount(self.block, w**2)), t[self.size]
+        room = np.where(of_block > lengths, (of_block - lengths) * (of_block + lengths), 0.0)
+        return w, t, room, self.radius - float(t.sum())
+
+    def value(self, B: Floats) -> float:
+        """Return it; infinite outside of the cones."""
+        _, t, room, left = self._parts(B)
+        if not (np.all(room > 0) and left > 0):
+            return math.inf
+        own = float(np.log(room).sum()) + (math.log(left) if left < math.inf else 0.0)
+        return self.cost * float(t.sum()) - self.width * own
+
+    def gradient(self, w: Floats) -> Floats:
+        """Return the first derivatives, of coefficients and sizes."""
+        w, t, room, left = self._parts(w)
+        of_t = np.bincount(self.size, -2 * t[self.size] / room)
+        return np.r_[
+            2 * self.width * w / room[self.block], self.cost + self.width * (of_t + 1 / left)
+        ]
+
+    def hessian(self, w: Floats) -> Floats:
+        """Return the second derivatives, of coefficients and sizes."""
+        w, t, room, left = self._parts(w)
+        m, b = len(w), len(room)
+        # The slopes of the rooms over the rooms: rows of blocks.
+        slopes = np.zeros((b, m + len(t)))
+        slopes[self.block, np.arange(m)] = -2 * w / room[self.block]
+        slopes[np.arange(b), m + self.size] = 2 * t[self.size] / room
+        bent = np.r_[2 / room[self.block], np.bincount(self.size, -2 / room)]
+        found = slopes.T @ slopes + np.diag(bent)
+        found[m:, m:] += 1 / left**2
+        return np.asarray(self.width * found)
+
+
 def regulariser_of(
     norm: str, penalty: float | None, radius: float | None, eps: float | None
 ) -> Regulariser:

@@ -91,8 +91,12 @@ class FitProgram:
         return self.loss.value(np.zeros_like(self.y), self.y)
 
     def flat(self) -> FlatLoss:
-        """Return the loss of flat coefficients, of one score a sample."""
-        return FlatLoss(self.matrix(), self.y, self.loss)
+        """Return the loss of flat coefficients."""
+        if not self.several:
+            return FlatLoss(self.matrix(), self.y, self.loss)
+        each = np.eye(int(np.prod(self.shape))).reshape(-1, *self.shape)
+        A = np.stack([self.scores(zeta).reshape(-1) for zeta in each], axis=1)
+        return FlatLoss(A, self.y, self.loss)
 
     def matrix(self) -> Floats:
         """Return the map from zeta to one score a sample, (n, J D)."""

@@ -180,23 +180,32 @@ class Exact(Squared):
 
 @dataclass(frozen=True, eq=False)
 class FlatLoss:
-    """A mean loss of one score a sample as a function ``F(A w)`` of coefficients w (m,)."""
+    """A mean loss of scores ``A w``, (n,) or flat (n K,), as a function of coefficients w (m,)."""
 
     A: Floats
     y: Floats
     loss: MeanLoss
 
+    def _scores(self, w: Floats) -> Floats:
+        return np.asarray(self.A @ w).reshape(self.y.shape)
+
     def value(self, w: Floats) -> float:
         """Return ``F(A w)``."""
-        return self.loss.value(self.A @ w, self.y)
+        return self.loss.value(self._scores(w), self.y)
 
     def gradient(self, w: Floats) -> Floats:
         """Return the first derivatives (m,)."""
-        return -self.A.T @ self.loss.multipliers(self.A @ w, self.y)
+        return -self.A.T @ self.loss.multipliers(self._scores(w), self.y).reshape(-1)
 
     def hessian(self, w: Floats) -> Floats:
         """Return the second derivatives (m, m)."""
-        return (self.A * self.loss.curvature(self.A @ w, self.y)[:, None]).T @ self.A
+        curved = self.loss.curvature(self._scores(w), self.y)
+        if curved.ndim == 1:
+            each = np.repeat(curved, len(self.A) // len(curved))
+            return (self.A * each[:, None]).T @ self.A
+        n, K, _ = curved.shape
+        bent = curved @ self.A.reshape(n, K, -1)
+        return np.asarray(bent.reshape(n * K, -1).T @ self.A)
 
 
 class LogLoss(FlatLoss):

@@ -152,3 +152,58 @@ def test_an_odd_part_that_nothing_linear_separates_is_proved_inseparable() -> No
     for labels in ([1, -1, 1, -1, 1, -1], [1, 1, -1, -1, 1, 1], [1, -1, 1, 1, -1, -1]):
         found = ib.limits.solve_relu_minnorm(X, labels)
         assert found.status is Status.GLOBAL_OPTIMUM and np.all(found.scores * labels > 0.99)
+
+
+@pytest.mark.parametrize(
+    ("classes", "norm", "kind"),
+    [(True, "l2", "penalty"), (True, "l1", "penalty"), (False, "linf", "penalty"),
+     (False, "l1", "radius")],
+)  # fmt: skip
+def test_inputs_of_sizes_a_million_apart_have_the_optimum_of_cvxpy(classes, norm, kind) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9, 4)) * [1e-3, 1e3, 1.0, 1e2]
+    y = np.eye(3)[rng.integers(3, size=9)] if classes else np.sign(rng.normal(size=9))
+    limit = solve_fit(X, y, loss="softmax" if classes else "logistic", norm=norm, **{kind: 0.05})
+    assert limit.status is Status.SOLVED
+    W = cp.Variable((3 if classes else 1, 4))
+    if classes:
+        loss = cp.sum(cp.log_sum_exp(X @ W.T, axis=1)) - cp.sum(cp.multiply(y, X @ W.T))
+    else:
+        loss = cp.sum(cp.logistic(-cp.multiply(y, (X @ W.T)[:, 0])))
+    size = {"l2": cp.norm(W, "fro"), "l1": cp.sum(cp.abs(W)), "linf": cp.max(cp.abs(W))}[norm]
+    stated = (
+        cp.Problem(cp.Minimize(loss / 9 + 0.05 * size)) if kind == "penalty"
+        else cp.Problem(cp.Minimize(loss / 9), [size <= 0.05])
+    )  # fmt: skip
+    assert limit.objective == pytest.approx(stated.solve(solver="CLARABEL"), rel=1e-6)
+
+
+def test_small_inputs_beside_large_ones_decide_on_a_joint_margin() -> None:
+    # The second input alone separates, and is lost in products of samples of size 1e14.
+    X = np.array([[1e7, 1.0], [1e7, -1.0]])
+    limit = ib.limits.solve_multiclass_svm(X, [0, 1], norm="rows")
+    # Rows (0, 1/4) and (0, -1/4), their margins 1/2 + 1/2 each, are shortest: the sum is 1/2 * 2.
+    assert limit.objective == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_rate_of_values_that_do_not_vary_is_0_without_an_error() -> None:
+    rate = ib.measures.fit_rate(np.arange(1.0, 20.0), np.full(19, 0.3))
+    assert (rate.exponent, rate.error) == (0.0, 0.0)
+
+
+def test_weights_that_overflow_are_said_to_and_no_scores_are_compared_with_none() -> None:
+    X, y = np.eye(2), np.array([1.0, -1.0])
+    network = ib.DeepLinear.from_weights([[1.7e308, -1.7e308]])
+    with pytest.raises(ValueError, match=r"overflows: train at a smaller learning rate"):
+        ib.kkt_distance(network, X, y, None)
+    for measure in (ib.measures.agreement, ib.measures.error_rate):
+        with pytest.raises(ValueError, match="n >= 1"):
+            measure([], [])
+
+
+def test_other_labels_at_the_limit_of_a_margin_are_explained() -> None:
+    from implicit_bias.runs.reports import Evidence, decide
+
+    said = [decide(Evidence(near={"margin_ratio": 1.0}, beside={"agreement": a})).sentence
+            for a in (0.83, 0.97)]  # fmt: skip
+    assert "leaves labels held out open" in said[0] and "open" not in said[1]

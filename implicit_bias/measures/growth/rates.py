@@ -165,7 +165,9 @@ def fit_rate(
         return Rate(*names, math.nan, math.nan, 0, status, known)
     whole, half = linregress(x, y), window // 2
     early, late = (linregress(x[part], y[part]).slope for part in (slice(half), slice(-half, None)))
-    error = max(float(whole.stderr), abs(early - late) / 2)
+    # Of values that do not vary at all the regression divides 0 by 0: they are on the line.
+    spread = float(whole.stderr) if np.any(y[-window:] != y[-1]) else 0.0
+    error = max(spread, abs(early - late) / 2)
     return Rate(*names, float(whole.slope), error, window, status, known)
 
 

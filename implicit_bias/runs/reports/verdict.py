@@ -32,6 +32,8 @@ networks alone, or says nothing."""
 
 WITHIN = 0.01
 """A network is at its limit if every quantity that decides is this near to its ideal value."""
+ALIKE = 0.95
+"""Share of equal labels held out below which a network at its limit is said to differ, and why."""
 # Of a decimal that stands for the edge itself: 0.99 is 0.01 away from 1.
 ROUNDING = 1e-12
 # What a ratio that no network can exceed may exceed 1 by, as scores are rounded.
@@ -229,7 +231,9 @@ def _explained(word: Word, found: Evidence) -> tuple[str, ...]:
         saddle = "the point next to it is a saddle" * (found.status is Status.SADDLE)
         return saddle, found.reason, found.predicted
     if word == "AT ITS LIMIT":
-        return ()
+        # A margin decides on labels held out only as far as few networks have it.
+        other = found.beside.get("agreement", 1.0) < ALIKE
+        return ("this margin leaves labels held out open: networks near it differ there",) * other
     if word == "NOT SOLVED":  # whatever would keep a network away: it is not known from what
         return (found.proof or (found.status.advice if found.status is not None else ""),)
     if word == "AT A LOCAL LIMIT":

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from ...norms.regularisers import Barrier, Ridge, Smooth, SmoothGroups
+from ...norms.norm import Norm
+from ...norms.regularisers import Ball, Barrier, Cones, Penalty, Ridge, Smooth, SmoothGroups
 from ...programs.images import Floats
 from ...programs.mean_losses import FlatLoss
 from ..damped_newton import damped_newton
@@ -83,6 +84,46 @@ def solve_groups(
     width = float(np.linalg.norm(F.gradient(w))) / max(curved, 1e-300)
     groups = SmoothGroups(lam, group, width)
     return _followed(F, lambda d: replace(groups, width=d), w, width, 1e-16 * width, gap, tol)
+
+
+def blocks_of(norm: Norm, shape: tuple[int, ...]) -> NDArray[np.int64] | None:
+    """Return the block of every flat coefficient of a norm in l2 inside; None of other norms."""
+    every = np.arange(int(np.prod(shape)))
+    if norm.inside != "l2" or norm.over not in ("sum", "max"):
+        return None
+    if norm.blocks in ("rows", "columns") and len(shape) != 2:
+        return None
+    each = {
+        "whole": np.zeros_like(every), "entries": every, "rows": every // shape[-1],
+        "columns": every % shape[-1], "units": every // (len(every) // shape[0]),
+    }  # fmt: skip
+    return each[norm.blocks]
+
+
+def solve_cones(
+    F: FlatLoss, regulariser: Penalty | Ball, block: NDArray[np.int64], gap: Gap, tol: float
+) -> tuple[Floats, int]:
+    """Minimise ``F(A w)`` with a penalty or a ball of a norm of blocks, as a barrier falls.
+
+    Steps are those of Newton's method in w and the sizes of blocks, whatever the sizes of inputs
+    are to each other; `block` is that of every coefficient.
+    """
+    b, m = int(block.max()) + 1, len(block)
+    size = np.zeros(b, dtype=np.int64) if regulariser.norm.over == "max" else np.arange(b)
+    n_sizes = int(size.max()) + 1
+    width = F.value(np.zeros(m)) / (2 * b)
+    if isinstance(regulariser, Ball):
+        cones = Cones(0.0, regulariser.radius, block, size, width)
+        t = np.full(n_sizes, regulariser.radius / (2 * n_sizes))
+    else:
+        cones = Cones(regulariser.lam, math.inf, block, size, width)
+        t = np.full(n_sizes, 2 * width * b / n_sizes / regulariser.lam)
+    wider = replace(F, A=np.hstack([F.A, np.zeros((len(F.A), n_sizes))]))
+    found, steps = _followed(
+        wider, lambda width: replace(cones, width=width), np.r_[np.zeros(m), t], width,
+        1e-15 * width, lambda u: gap(u[:m]), tol,
+    )  # fmt: skip
+    return found[:m], steps
 
 
 def _followed(

@@ -19,12 +19,22 @@ from ...programs.mean_losses import Exact, LogLoss, Squared
 from ..interior.box import solve_box
 from ..interior.group_rows import RowsPoint, RowsProgram, solve_rows
 from .interpolation import solve_interpolation
-from .newton import solve_barrier, solve_groups, solve_l2_ball, solve_ridge, solve_walls
+from .newton import (
+    blocks_of,
+    solve_barrier,
+    solve_cones,
+    solve_groups,
+    solve_l2_ball,
+    solve_ridge,
+    solve_walls,
+)
 from .proximal import solve_proximal
 
 # Samples for each coefficient from which one unknown a coefficient is less work, and coefficients
 # up to which it is tried where the samples' method does not come through.
 _TALL, _MOST_COEFFICIENTS = 2.0, 4000
+# Proximal gradients before Newton's method is tried, and coefficients up to which it is.
+_TRIED, _MOST_CONES = 500, 500
 
 
 class FitPoint(NamedTuple):
@@ -86,8 +96,32 @@ def solve_fit_program(
                 return found
     if isinstance(regulariser, Interpolation):
         return FitPoint(*solve_interpolation(problem, regulariser.norm, tol))
-    zeta, steps = solve_proximal(problem, regulariser, gap, tol / 10, max_iterations or 20000)
+    most = max_iterations or 20000
+    zeta, steps = solve_proximal(problem, regulariser, gap, tol / 10, min(most, _TRIED))
+    if gap(zeta) <= tol or most <= _TRIED:
+        return _point(problem, zeta, "proximal gradient", steps)
+    # Gradients do not come through where inputs or scores are of very unequal sizes.
+    found = _by_cones(problem, regulariser, gap, tol / 10)
+    if found is not None and gap(found[0]) <= tol:
+        return _point(problem, found[0], "Newton on the cones", found[1])
+    zeta, steps = solve_proximal(problem, regulariser, gap, tol / 10, most)
+    if found is not None and gap(found[0]) < gap(zeta):
+        return _point(problem, found[0], "Newton on the cones", found[1])
     return _point(problem, zeta, "proximal gradient", steps)
+
+
+def _by_cones(
+    problem: FitProgram, regulariser: Regulariser, gap: Callable[[Floats], float], tol: float
+) -> tuple[Floats, int] | None:
+    """Return coefficients of ridges and of norms of blocks, and the steps; None of others."""
+    if np.prod(problem.shape) > _MOST_CONES:
+        return None
+    if isinstance(regulariser, Ridge):
+        return solve_ridge(problem.flat(), regulariser.lam)
+    if not isinstance(regulariser, Penalty | Ball):
+        return None
+    block = blocks_of(regulariser.norm, problem.shape)
+    return None if block is None else solve_cones(problem.flat(), regulariser, block, gap, tol)
 
 
 def _point(problem: FitProgram, w: Floats, solver: str, steps: int) -> FitPoint:
