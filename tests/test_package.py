@@ -179,6 +179,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("networks/structured/*.py", (".", "networks.*", "data.groups")),
     ("networks/*.py", (".",)),
     ("networks/gated/*.py", (".", "networks.*")),
+    ("networks/losses/labels.py", (".", "_support.solve", "networks.placed_data",
+                                   "networks.protocols")),
     ("networks/losses/*.py", (".",)),
     # By its values alone: recognition knows no program and no theory.
     ("networks/recognition/*.py", (".", "_support.solve", "data.arrays", "networks.adapted",
@@ -194,8 +196,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                              "limits.predictors", "limits.result")),
     ("limits/local/*.py", (".", "_support.solve", "limits.predictors", "limits.result",
                            "limits.stored", "networks.adapted", "networks.derivatives",
-                           "networks.gated.open_gates", "networks.protocols",
-                           "networks.placed_data")),
+                           "networks.gated.open_gates", "networks.losses.labels",
+                           "networks.protocols", "networks.placed_data")),
     # Of a network they read the weights, and give a limit back as one.
     ("limits/relu/*.py", (".", "_support.solve", "data.arrays", "limits.literal",
                           "limits.predictors", "limits.result", "networks.relu",

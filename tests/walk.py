@@ -796,7 +796,10 @@ LEFT_OUT = {
 CLASSES = {
     "diagnose": ("y", "y_val"),
     "estimators.FReLULimitClassifier.fit": ("y",),
+    "dynamics.margin_flow": ("y",),
+    "dynamics.unit_growth": ("y",),
     "kkt_distance": ("y",),
+    "local_limit": ("y",),
     "measures.kkt_level": ("y",),
 }
 # What takes arrays of any shape.

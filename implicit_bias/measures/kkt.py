@@ -20,9 +20,10 @@ from .._support.shown import ReadOnly
 from .._support.solve import Norm, NormName, nonnegative_fit
 from .._support.words import WeightNorm
 from ..networks.adapted import detached_copy, in_float64, plain
+from ..networks.losses.labels import place_labelled
 from ..networks.losses.margins import are_classes, by_sample
-from ..networks.placed_data import GatedData, Inputs, place_data, trained_weights
-from ..networks.protocols import HasDualNorms, check_homogeneous, check_scores
+from ..networks.placed_data import GatedData, Inputs, trained_weights
+from ..networks.protocols import HasDualNorms, check_homogeneous
 from ..networks.relative import RelativeScores, pair_gates
 from ..quantities.measured import Measured, derived, part, quantity
 from .fit.exchange import exchange_fit
@@ -234,7 +235,7 @@ def kkt_distance(
     True
     """
     own = in_float64(network, trained_weights(network)[0].device)
-    given = _placed(own, X, y, gates)
+    given = to_float64(place_labelled(own, X, y, gates))
     named = {k: p for k, p in plain(network).named_parameters() if p.requires_grad}
     layers = None if norm is None else LayerNorms.named(named, norm)
     network, data = _margins_as_scores(own, given)
@@ -282,38 +283,6 @@ def kkt_distance(
         ratio_bound=ratio.below,
         clarke_residual=free,
     )
-
-
-def _placed(network: torch.nn.Module, X: Inputs, y: Any, gates: Inputs | None) -> GatedData:
-    """Place data with labels of any kind, in float64."""
-    signs = _signs(y)
-    if signs is not None:
-        data = to_float64(place_data(network, X, signs, gates))
-        if _scores(network, data).ndim == 1:  # as of all runs, which load no more
-            return data
-    from ..networks.recognition.labels import find_classes
-
-    data = to_float64(place_data(network, X, None, gates))
-    n, *outputs = _scores(network, data).shape
-    targets = find_classes(y, n, *outputs or [1]).targets("y", y, n)
-    return data._replace(y=targets.to(data.X.device))
-
-
-def _signs(y: Any) -> Tensor | Array | None:
-    """Return labels that are numbers -1 and +1 in an array; None for any others."""
-    if not isinstance(y, np.ndarray | Tensor) or y.ndim != 1:
-        return None
-    array = y.detach().double().cpu().numpy() if isinstance(y, Tensor) else y
-    if array.dtype.kind not in "if" or not np.all(np.abs(array) == 1):
-        return None
-    return y.detach() if isinstance(y, Tensor) else np.array(array, dtype=np.float64)
-
-
-def _scores(network: torch.nn.Module, data: GatedData) -> Tensor:
-    with torch.no_grad():
-        scores: Tensor = network(data.X, data.gates)
-    check_scores(scores, (len(data.X), *scores.shape[1:2]), network)
-    return scores
 
 
 def _at_kinks(network: torch.nn.Module, data: GatedData) -> float | None:

@@ -121,4 +121,4 @@ def test_what_it_cannot_follow_is_refused(change, message) -> None:
     with pytest.raises(ValueError, match=message):
         margin_flow(network, **given)
     with pytest.raises(TypeError, match="degree"):
-        margin_flow(torch.nn.Linear(1, 1), X, y)
+        margin_flow(torch.nn.Linear(2, 1), X, y)

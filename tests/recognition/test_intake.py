@@ -284,6 +284,19 @@ def test_kkt_distance_takes_the_labels_of_any_kind_as_rows_of_ones() -> None:
     assert rows.residual < 1e-12  # multiclass SVM of the corners: centred corners
     assert words.residual == rows.residual
     assert np.array_equal(words.multipliers, rows.multipliers)
+    of_words = ib.local_limit(network, corners, ["a", "b", "c"]).multipliers
+    assert np.array_equal(of_words, ib.local_limit(network, corners, corners).multipliers)
+
+
+def test_what_follows_a_network_takes_labels_of_any_kind() -> None:
+    network = ib.FReLU.from_zeta(np.array([[12.0, 16.0], [1.2, 1.6]]))
+    inputs, gates = np.array([[3.0, 4.0], [-3.0, -4.0]]), np.ones((2, 2))
+    found = []
+    for labels in (np.array([1.0, -1.0]), [[True], [False]], ["yes", "no"]):
+        flow = ib.dynamics.margin_flow(network, inputs, labels, gates, until=1e3)
+        growth = ib.dynamics.unit_growth(network, inputs, labels, gates)
+        found.append([*flow.normalised_margin, *growth.dual_norms])
+    np.testing.assert_array_equal(found[1:], found[:1] * 2)
 
 
 # Batches, noise, surrogates

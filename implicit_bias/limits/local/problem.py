@@ -15,7 +15,8 @@ from torch.func import functional_call
 from ..._support.solve import require_memory
 from ...networks.adapted import detached_copy, with_gates
 from ...networks.derivatives import row_gradients, slope_and_hessian
-from ...networks.placed_data import GatedData, Inputs, place_data, trained_weights
+from ...networks.losses.labels import place_labelled
+from ...networks.placed_data import GatedData, Inputs, trained_weights
 from ...networks.protocols import check_homogeneous
 
 # Float64 numbers of gradients computed at once, a quarter of a gibibyte, and how many gradients:
@@ -167,7 +168,7 @@ class MarginProblem:
 
 
 def pose_problem(
-    network: torch.nn.Module, X: Inputs, y: Inputs, gates: Inputs | None
+    network: torch.nn.Module, X: Inputs, y: Any, gates: Inputs | None
 ) -> MarginProblem:
     """Check data and network and copy both into float64 on the CPU.
 
@@ -186,7 +187,7 @@ def pose_problem(
                 f"`network` has NaN or infinite entries in {name!r}: its training has diverged, "
                 "take an earlier checkpoint"
             )
-    data = place_data(network, X, y, gates)
+    data = place_labelled(network, X, y, gates)
     degree = check_homogeneous(network, data.X, data.gates)
     problem = MarginProblem(network, _rows(data), degree, data.y)
     size = problem.n_margins * len(problem.start)

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..._support.doors import door
-from ..._support.kinds import positive
+from ..._support.kinds import anything, extended
 from ..._support.solve import Status, require_memory, require_tolerance
 from ...networks.placed_data import Inputs
 from .cells import Cells, Kinks, approach_through
@@ -43,11 +44,11 @@ _MAX_CELLS, _OWN = 30, 1e-9
 _OFF, _CREEPING = 1e-6, 1e-3
 
 
-@door(max_seconds=positive)
+@door(y=anything, max_seconds=extended)
 def local_limit(
     network: torch.nn.Module,
     X: Inputs,
-    y: Inputs,
+    y: Any,
     gates: Inputs | None = None,
     *,
     tol: float = 1e-10,
@@ -72,8 +73,8 @@ def local_limit(
         Homogeneous of degree ``network.degree``, with positive margins; it is not modified.
     X : (n, D) array or tensor
         Inputs.
-    y : (n,) or (n, K) array or tensor
-        Labels in {-1, +1}, or rows of K classes with a one at each sample's own.
+    y : (n,), (n, 1) or (n, K) array or tensor
+        Labels: numbers, booleans or strings, as `kkt_distance` takes them.
     gates : (n, ...) array or tensor, optional
         Gates or contexts that the network takes; None for networks without.
     tol : float
@@ -128,6 +129,8 @@ def local_limit(
     ('LOCAL_OPTIMUM', 0.707107, [1, -1])
     """
     require_tolerance(tol)
+    if not max_seconds > 0:
+        raise ValueError(f"`max_seconds` must be positive, got {max_seconds}")
     started = time.perf_counter()
     problem = replace(pose_problem(network, X, y, gates), until=started + max_seconds)
     n_weights = len(problem.start)

@@ -28,11 +28,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..._support.doors import door, result
+from ..._support.kinds import anything
 from ..._support.shown import Shown
 from ..._support.solve import nonnegative_fit
 from ...networks.adapted import detached_copy, plain, with_gates
+from ...networks.losses.labels import place_labelled
 from ...networks.losses.objectives import log_mean_loss
-from ...networks.placed_data import GatedData, Inputs, place_data, trained_weights
+from ...networks.placed_data import GatedData, Inputs, trained_weights
 from ...networks.protocols import HasUnitNorms, check_homogeneous
 from ...training.trajectory_recorder import Observer
 from ..fit.gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
@@ -105,11 +107,11 @@ class MarginFlow(Shown):
         return float(np.exp(time[last] + share * (time[last + 1] - time[last])))
 
 
-@door()
+@door(y=anything)
 def margin_flow(
     network: torch.nn.Module,
     X: Inputs,
-    y: Inputs,
+    y: Any,
     gates: Inputs | None = None,
     *,
     until: float = 1e6,
@@ -124,8 +126,8 @@ def margin_flow(
         Separates the data; not changed. Its gates are the ones that it is given, fixed.
     X : (n, D) array
         Inputs, of any real dtype.
-    y : (n,) array
-        Labels in {-1, +1}.
+    y : (n,), (n, 1) or (n, K) array
+        Labels: numbers, booleans or strings, as `kkt_distance` takes them.
     gates : (n, ...) array, optional
         Gate values or integer contexts of each sample, for networks that take them.
     until : float
@@ -168,8 +170,8 @@ def margin_flow(
     """
     if not (0 < step < math.inf and 0 < until < math.inf):
         raise ValueError(f"`until` and `step` must be positive, got {until} and {step}")
-    data = to_float64(place_data(network, X, y, gates))
     network = with_gates(detached_copy(network).double())
+    data = to_float64(place_labelled(network, X, y, gates))
     begin = _check_start(network, data)
     times = np.arange(math.log(begin), max(math.log(until), math.log(begin)) + step / 2, step)
     observe = observer or (lambda _: {})

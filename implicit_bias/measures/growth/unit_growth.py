@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..._support.doors import door
+from ..._support.kinds import anything
 from ..._support.solve import to_numpy
 from ...limits.limit import HasNorm
 from ...networks.adapted import detached_copy, with_gates
+from ...networks.losses.labels import place_labelled
 from ...networks.losses.objectives import log_mean_loss
-from ...networks.placed_data import GatedData, Inputs, place_data, trained_weights
+from ...networks.placed_data import GatedData, Inputs, trained_weights
 from ...networks.protocols import HasDualNorms, HasUnitNorms, Homogeneous
 from ..fit.gradients import combined_gradient, flat, margins, to_float64
 from ..kkt import KKTDistance, kkt_distance
@@ -33,11 +35,11 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-@door()
+@door(y=anything)
 def unit_growth(
     network: torch.nn.Module,
     X: Inputs,
-    y: Inputs,
+    y: Any,
     gates: Inputs | None = None,
     *,
     limit: Limit | None = None,
@@ -55,8 +57,8 @@ def unit_growth(
         Homogeneous of degree L, with methods `unit_norms` and `dual_norms`.
     X : (n, D) array
         Inputs, of any real dtype.
-    y : (n,) array
-        Labels in {-1, +1}.
+    y : (n,), (n, 1) or (n, K) array
+        Labels: numbers, booleans or strings, as `kkt_distance` takes them.
     gates : (n, ...) array, optional
         Gate values or integer contexts of each sample, for networks that take them.
     limit : Limit, optional
@@ -105,7 +107,7 @@ def unit_growth(
     dual_norms = np.array(kkt.dual_norms)
     growth = UnitGrowth(
         degree=degree,
-        **_state(network, to_float64(place_data(network, X, y, gates)), kkt),
+        **_state(network, to_float64(place_labelled(network, X, y, gates)), kkt),
         residual=kkt.residual,
         complementarity=kkt.complementarity,
         shares=norms / norms.sum(),

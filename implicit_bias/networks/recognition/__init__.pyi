@@ -11,8 +11,6 @@ from .homogenised import Homogenised as Homogenised
 from .homogenised import homogenise as homogenise
 from .intake import held_out as held_out
 from .intake import take_subject as take_subject
-from .labels import Classes as Classes
-from .labels import find_classes as find_classes
 from .layers import LayeredForm as LayeredForm
 from .layers import find_layers as find_layers
 from .layers import find_relu_layers as find_relu_layers

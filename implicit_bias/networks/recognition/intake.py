@@ -11,9 +11,9 @@ from torch.nn.parameter import UninitializedParameter
 
 from ..._support.solve import require_real
 from ..adapted import detached_copy, in_float64, plain
+from ..losses.labels import read_labels
 from ..placed_data import GatedData, Inputs, place_data, trained_weights
 from ..weights import as_tensor
-from .labels import find_classes
 from .subject import Subject, misfit
 
 
@@ -31,7 +31,7 @@ def take_subject(
     X : (n, D) or (n, ...) array
         Whole numbers stay such where the module takes them alone, as token ids.
     y : (n,), (n, 1) or (n, K) array
-        Labels: numbers, booleans or strings, or rows with a single one; see `find_classes`.
+        Labels: numbers, booleans or strings, or rows with a single one; see `read_labels`.
     gates : (n, ...) array, optional
 
     Raises
@@ -53,8 +53,8 @@ def take_subject(
     few = subject.few(2).data
     part, _ = detached_copy(module).named_scores(few.X, few.gates)
     n = len(subject.data.X)
-    classes = find_classes(y, n, subject.n_outputs)
-    data = subject.data._replace(y=classes.targets("y", y, n))
+    classes, targets = read_labels(y, n, subject.n_outputs)
+    data = subject.data._replace(y=targets)
     return replace(subject, data=data, classes=classes, by_sample=by_sample, twice=twice, part=part)
 
 

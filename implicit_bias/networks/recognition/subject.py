@@ -14,8 +14,8 @@ from torch.autograd.functional import jvp
 from torch.func import functional_call, grad, grad_and_value, jacrev, vmap
 
 from ..adapted import GateFree, detached_copy, plain, takes_gates
+from ..losses.labels import SIGNS, Classes
 from ..placed_data import GatedData
-from .labels import SIGNS, Classes
 
 Weights = Mapping[str, Tensor]
 """Trained weights by the names of the user's own module."""

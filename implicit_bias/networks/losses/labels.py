@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..._support.solve import intake
+from ..placed_data import GatedData, Inputs, place_data
+from ..protocols import check_scores
 
 # Classes that a message lists.
 _SHOWN = 6
@@ -56,7 +58,10 @@ class Classes:
                 f"`{name}` has labels that are not among the classes "
                 f"{_listed(self.names)}: {_listed(strange)}"
             )
-        columns = torch.from_numpy(np.argmax(found[:, None] == np.array(self.names), axis=1))
+        return self._of(found)
+
+    def _of(self, labels: NDArray[Any]) -> Tensor:
+        columns = torch.from_numpy(np.argmax(labels[:, None] == np.array(self.names), axis=1))
         if self.n_outputs == 1:
             return 2.0 * columns.double() - 1
         return torch.nn.functional.one_hot(columns, self.n_outputs).double()
@@ -71,8 +76,8 @@ SIGNS = Classes()
 """The classes -1 and +1 of one output."""
 
 
-def find_classes(y: Any, n: int, n_outputs: int) -> Classes:
-    """Return which class each output of a network stands for.
+def read_labels(y: Any, n: int, n_outputs: int) -> tuple[Classes, Tensor]:
+    """Return which class each output of a network stands for, and the labels as targets.
 
     Rows with a single one, and whole numbers from 0 to K - 1, name the K outputs. Other labels,
     strings and booleans too, stand for them in ascending order. Of one output there are two
@@ -91,6 +96,21 @@ def find_classes(y: Any, n: int, n_outputs: int) -> Classes:
         If labels are none, or of another number of classes than there are outputs.
     """
     labels = _read("y", y, n, n_outputs)
+    classes = _found(labels, n_outputs)
+    return classes, classes._of(labels)
+
+
+def place_labelled(network: torch.nn.Module, X: Inputs, y: Any, gates: Inputs | None) -> GatedData:
+    """Place data as `place_data` does, with labels of any kind as targets of the outputs."""
+    data = place_data(network, X, None, gates)
+    with torch.no_grad():
+        scores: Tensor = network(data.X, data.gates)
+    check_scores(scores, (len(data.X), *scores.shape[1:2]), network)
+    targets = read_labels(y, len(data.X), *scores.shape[1:] or [1])[1]
+    return data._replace(y=targets.to(data.y))
+
+
+def _found(labels: NDArray[Any], n_outputs: int) -> Classes:
     found = tuple(np.unique(labels).tolist())
     numbers = labels.dtype.kind != "U"
     for usual in ((-1, 1), (0, 1)) if n_outputs == 1 else (tuple(range(n_outputs)),):
