@@ -19,6 +19,26 @@ ROOT = Path(__file__).parents[1]
 BUILD = "import setuptools; setuptools.setup()"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer all tests, those too that a change waits for only before a release."""
+    parser.addoption("--long", action="store_true", help="run the tests marked `long` as well")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the mark of tests that `--long` runs."""
+    config.addinivalue_line("markers", "long: run by `pytest --long`; see CONTRIBUTING.md")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked `long`, unless it is asked for."""
+    if not config.getoption("--long"):
+        kept = [item for item in items if item.get_closest_marker("long") is None]
+        config.hook.pytest_deselected(
+            items=[item for item in items if item.get_closest_marker("long")]
+        )
+        items[:] = kept
+
+
 def pytest_collection_finish() -> None:
     """Leave all that stands by now out of later collections, which took a tenth of the time."""
     gc.collect()

@@ -1,4 +1,4 @@
-"""Every array of every public door, in all that users keep numbers in: one answer, or one message.
+"""Arrays of public doors in all that users keep numbers in: one answer, or one message.
 
 Booleans, other byte orders, half precision, lists, data frames and tensors are made what a function
 wants, so that its answer is that of the same numbers in NumPy's float64. Dates, complex numbers,
@@ -20,7 +20,6 @@ import torch
 from scipy.sparse import csr_array
 
 import implicit_bias as ib
-from tests.test_examples import exported
 from tests.walk import (
     ARRAYS,
     CLASSES,
@@ -29,9 +28,7 @@ from tests.walk import (
     Door,
     arguments_of,
     called,
-    calls_in_examples,
     declared,
-    doors_of,
     in_words_of_scikit_learn,
     names,
     time_limit,
@@ -91,21 +88,8 @@ SPARSE = {
 }
 
 
-@pytest.mark.parametrize("path", [path for path in exported() if doors_of(path)])
-def test_arrays_of_every_door_may_come_as_they_are_kept(path, tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    found = [
-        fault
-        for door, call, argument in arrays_of(path)
-        for fault in faults_of(door, call, argument)
-    ]
-    assert found == []
-
-
-def arrays_of(path: str) -> list[tuple[Door, Call, Argument]]:
-    """The arguments of a name's doors that are arrays, or sequences of arrays."""
-    doors = doors_of(path)
-    calls = calls_in_examples(path, doors)
+def arrays_at(doors: list[Door], calls: Mapping[str, Call]) -> list[tuple[Door, Call, Argument]]:
+    """The arguments of doors that are arrays, or sequences of arrays."""
     return [
         (door, calls[door.name], argument)
         for door in doors
@@ -134,7 +118,7 @@ def is_sequence(argument: Argument) -> bool:
     return several and all(isinstance(one, np.ndarray) and one.ndim for one in argument.value)
 
 
-def faults_of(door: Door, call: Call, argument: Argument) -> list[str]:
+def faults_of_array(door: Door, call: Call, argument: Argument) -> list[str]:
     """What is wrong at one argument of a door."""
     arrays, answers, found, call = arrays_in(argument), {}, [], briefly(call)
 
@@ -261,7 +245,7 @@ def test_the_table_sees_raw_errors_and_other_answers() -> None:
         door = Door("f", function, None)  # type: ignore[arg-type]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("tests.walk._target", lambda *_, own=function: own)
-            found = faults_of(door, Call(None, {"X": np.eye(2)}), argument)
+            found = faults_of_array(door, Call(None, {"X": np.eye(2)}), argument)
         assert any(seen in one for one in found), found
         assert any("X with dates" in one for one in found)
     assert inspect.signature(ib.solve_linear_svm).parameters["X"].name == "X"

@@ -421,8 +421,11 @@ ib.dynamics.PowerClock("annealed", 100, 5.0, 1.0, 0.1).log10_steps(60.0, grown)
 """Calls of doors that the examples of their own name do not go through."""
 
 
-def calls_in_examples(path: str, doors: list[Door]) -> dict[str, Call]:
-    """The first call of each door that the examples of a name make."""
+def calls_in_examples(
+    path: str, doors: list[Door], report: list[str] | None = None
+) -> dict[str, Call]:
+    """The first call of each door that examples make, whose failures go to `report`."""
+    report = [] if report is None else report
     codes: dict[types.CodeType, list[Door]] = {}
     for door in doors:
         codes.setdefault(door.function.__code__, []).append(door)
@@ -442,7 +445,7 @@ def calls_in_examples(path: str, doors: list[Door]) -> dict[str, Call]:
     sys.setprofile(watch)
     try:
         for test in tests:
-            doctest.DocTestRunner(verbose=False).run(test, out=lambda _: None, clear_globs=False)
+            doctest.DocTestRunner(verbose=False).run(test, out=report.append, clear_globs=False)
         for door in doors:
             if door.name in CALLS and door.name not in seen:
                 try:
@@ -872,11 +875,8 @@ def _line(error: BaseException) -> str:
     return re.sub(r"\s+", " ", str(error))[:110]
 
 
-def faults_of(path: str) -> tuple[list[str], list[str], int]:
-    """What is wrong at the doors of a name, the doors without a valid call, and the tries."""
-    doors = doors_of(path)
-    with redirect_stdout(io.StringIO()):
-        calls = calls_in_examples(path, doors)
+def faults_of(doors: list[Door], calls: dict[str, Call]) -> tuple[list[str], list[str], int]:
+    """What is wrong at doors with these calls, the doors without a valid call, and the tries."""
     found, tries = [], 0
     for door in doors:
         if door.name not in calls:
@@ -898,7 +898,10 @@ def main(paths: list[str]) -> int:
             here = os.getcwd()
             os.chdir(folder)
             try:
-                found, without, n_tries = faults_of(path)
+                doors = doors_of(path)
+                with redirect_stdout(io.StringIO()):
+                    calls = calls_in_examples(path, doors)
+                found, without, n_tries = faults_of(doors, calls)
             finally:
                 os.chdir(here)
         for line in found:

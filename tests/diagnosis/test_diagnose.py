@@ -16,6 +16,7 @@ import implicit_bias as ib
 from implicit_bias import Status
 from implicit_bias.networks.recognition import Form
 from implicit_bias.runs.diagnosis import THEORIES
+from tests.long import some_of
 from tests.own_modules import (
     Diagonal,
     HardGated,
@@ -112,7 +113,7 @@ def test_the_first_screen_has_the_verdict_and_fits(name) -> None:
     assert "what the network is (measured)" in report.details()
 
 
-@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("name", some_of(LIMITS, one_in=2))
 def test_the_certified_optimum_is_that_of_the_program_that_theory_names(name) -> None:
     make, gates, known = LIMITS[name]
     network = make()

@@ -41,6 +41,7 @@ def test_the_head_without_biases_is_the_network_on_its_features(biases) -> None:
     assert set(np.unique(held_out.X * 16)) <= set(range(17))
 
 
+@pytest.mark.long
 def test_section_3_4_3_layer_7_features_are_not_orthogonally_separable_as_defined(
     tmp_path, monkeypatch
 ) -> None:

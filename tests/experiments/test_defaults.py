@@ -6,9 +6,12 @@ import pytest
 
 from experiments.defaults import THEOREMS, falls_short, row_of, rows_of
 from implicit_bias.runs.reports import Verdict
+from tests.long import some_of
 
 
-@pytest.mark.parametrize("model", ["linear", "deep-linear", "distillation", "shallow-gln"])
+@pytest.mark.parametrize(
+    "model", some_of(["linear", "deep-linear", "distillation", "shallow-gln"], one_in=3)
+)
 def test_a_quick_model_ends_within_a_hundredth_of_its_limit(model) -> None:
     rows = list(rows_of(model))
     assert rows[0]["verdict"] == "AT ITS LIMIT" and rows[0]["distance"] <= 0.01

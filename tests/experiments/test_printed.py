@@ -67,6 +67,7 @@ def test_the_wrong_norm_is_that_of_the_printed_root(samples) -> None:
     assert found == pytest.approx(expected, rel=1e-2, abs=1e-2 * np.abs(expected).max())
 
 
+@pytest.mark.long
 def test_the_printed_root_has_optima_that_err_differently() -> None:
     n_units, size = 10, 20
     data = ib.load_digits(n_train=500, random_state=1)

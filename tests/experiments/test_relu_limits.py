@@ -10,6 +10,7 @@ import implicit_bias as ib
 from experiments import relu_limits
 
 
+@pytest.mark.long
 def test_a_row_has_the_optimum_of_the_network_that_it_trained(monkeypatch) -> None:
     monkeypatch.setitem(relu_limits.STEPS, "constant", (200, 0.1))
     row = relu_limits.row("random", "constant", 24, 0.3, 5, 1, 6.7985126)

@@ -113,6 +113,7 @@ def test_a_run_of_the_frontier_has_its_limit_and_its_way_there() -> None:
     assert 0 < row["margin_ratio"] <= 1 + 1e-9
 
 
+@pytest.mark.long
 def test_a_decoder_in_two_parts_is_nearer_than_one_that_descends() -> None:
     found = pd.DataFrame(next_token.courses(steps=100, descent_steps=100))
     last = found[found.steps == 100].set_index(["context", "network"]).margin_ratio

@@ -155,6 +155,7 @@ def run(request):
     return limit, inverse_log_loss(log_loss), ratio, np.array(directions)
 
 
+@pytest.mark.long
 def test_a_run_predicts_itself_ten_times_on_and_the_certified_optimum(run) -> None:
     limit, u, ratio, directions = run
     found = extrapolate(u[:-1], ratio[:-1])

@@ -16,6 +16,7 @@ from implicit_bias.models import MODELS
 from implicit_bias.options import ClassOptions, flag, model_parameters
 from implicit_bias.training import MARGIN_LOSSES, TRAINERS, TrainingSettings, losses_of
 from tests.commands import results, run, small_runs, typed, without_times, write_mnist
+from tests.long import each_pairwise
 
 # Runs of a second, by trainers that take what is varied below.
 SMALL = {
@@ -191,15 +192,23 @@ def usual() -> dict[str, dict[str, Any]]:
     return {}
 
 
-TRIED = [
+TAKEN = [
+    (model, name)
+    for model in sorted(MODELS)
+    for name in MODELS[model].option_names
+    if name not in OF_FILES
+]
+REFUSED = [
     (model, name)
     for model in sorted(MODELS)
     for name in known_options()
-    if name not in OF_FILES or name not in MODELS[model].option_names
+    if name not in MODELS[model].option_names
 ]
 
 
-@pytest.mark.parametrize(("model", "name"), TRIED)
+@pytest.mark.parametrize(
+    ("model", "name"), each_pairwise(TAKEN, times=3) + each_pairwise(REFUSED, times=2)
+)
 def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_path) -> None:
     if name == "data_dir":
         write_mnist(tmp_path, n=900)

@@ -34,6 +34,7 @@ from implicit_bias.limits.relu import ReLUProblem, split_units
 from implicit_bias.networks import DeepReLU
 from implicit_bias.programs import ReLUMargin
 from tests.commands import home
+from tests.long import some_of
 
 
 def random_data() -> tuple[np.ndarray, np.ndarray]:
@@ -91,7 +92,7 @@ def local() -> ReLULocalLimit:
 # Global optima
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", some_of([0, 1], one_in=2))
 def test_births_bring_every_start_to_the_global_optimum(seed) -> None:
     X, y = random_data()
     limit = relu_local_limit(start(X, 40, seed), X, y, births=100)
@@ -102,7 +103,8 @@ def test_births_bring_every_start_to_the_global_optimum(seed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "optimum"), [(random_data, 6.7985126), (plane, 57.0293218), (grid, 29.0)]
+    ("data", "optimum"),
+    some_of([(random_data, 6.7985126), (plane, 57.0293218), (grid, 29.0)], one_in=3),
 )
 def test_the_minimum_norm_over_all_widths_needs_no_network(data, optimum) -> None:
     limit = least(data)
@@ -111,6 +113,7 @@ def test_the_minimum_norm_over_all_widths_needs_no_network(data, optimum) -> Non
     assert limit.certificate.global_gap < 1e-6
 
 
+@pytest.mark.long
 def test_sixty_digits_come_to_one_value_that_is_proved() -> None:
     digits = load_digits(n_train=60, random_state=0)
     X, y = digits.X_train, digits.y_train

@@ -14,6 +14,7 @@ import implicit_bias as ib
 from implicit_bias.models import MODELS
 from implicit_bias.training import LineSearchDescent
 from tests.commands import option_kinds, small_runs
+from tests.long import some_of
 
 SMALL = small_runs(
     {"n_train": 30, "steps": 24, "hidden_units": 3, "batch_size": 0},
@@ -82,7 +83,8 @@ def assert_same(one: ib.Report, other: ib.Report, *, exact: bool) -> None:
 
 # Attention has no search for steps: its loss may rise.
 @pytest.mark.parametrize(
-    ("model", "trainer"), [(k, t) for k, t in EVERY if t in SEARCHING and k != "attention"]
+    ("model", "trainer"),
+    some_of([(k, t) for k, t in EVERY if t in SEARCHING and k != "attention"], one_in=3),
 )
 def test_steps_that_go_ahead_are_those_that_wait(model, trainer, monkeypatch) -> None:
     """What runs on another device, here: to the bit."""

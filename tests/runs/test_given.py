@@ -12,6 +12,7 @@ import implicit_bias as ib
 from implicit_bias.models import MODELS
 from implicit_bias.runs import Seeds
 from tests.commands import without_times
+from tests.long import some_of
 
 SMALL: dict[str, Any] = {"steps": 10, "seed": 2}
 SIZES = {"n_train": 40, "n_val": 30}
@@ -61,7 +62,7 @@ def test_the_bundled_data_and_gates_given_again_find_the_same(way, bundled, digi
     assert "gating=gating" in report.call or way == "arrays"
 
 
-@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize("model", some_of(sorted(MODELS), one_in=2))
 def test_every_model_obeys_data_of_the_user_s_own_or_says_why_not(model) -> None:
     labels = {"gdln": (Y + 1) / 2, "heads": Y.astype(int)}  # targets, classes
     labels["next-token"] = (Y + 1) / 2  # tokens

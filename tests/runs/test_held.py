@@ -13,6 +13,7 @@ import pytest
 import implicit_bias as ib
 from implicit_bias.models import MODELS
 from tests.commands import small_runs
+from tests.long import some_of
 from typed_models import held
 
 QUICK = small_runs(
@@ -40,7 +41,7 @@ FURTHER: dict[tuple[str, str], dict[str, Any]] = {
 CASES = [(name, choice) for name, model in MODELS.items() for choice, _ in held(model)]
 
 
-@pytest.mark.parametrize(("name", "choice"), CASES)
+@pytest.mark.parametrize(("name", "choice"), some_of(CASES, one_in=2))
 def test_a_report_holds_what_the_table_of_models_says(name, choice) -> None:
     expected = next(holds for one, holds in held(MODELS[name]) if one == choice)
     further = {}

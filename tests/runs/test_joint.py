@@ -15,6 +15,7 @@ import implicit_bias as ib
 from implicit_bias.limits import MulticlassLimit, solve_multiclass_svm
 from implicit_bias.runs.drawing import plot_pair_margins
 from tests.commands import run
+from tests.long import some_of
 
 K, N, D = 3, 24, 9
 RNG = np.random.default_rng(5)
@@ -38,7 +39,7 @@ def reports() -> dict[str, Any]:
     return {name: ib.run(name, classes="joint", **DATA, **own) for name, own in CHOICES.items()}
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", some_of(CHOICES, one_in=2))
 def test_a_network_of_all_classes_reaches_the_program_of_its_layers(reports, name) -> None:
     report = reports[name]
     limit, comparison = report.limit, report.comparison
@@ -154,6 +155,7 @@ def test_a_trainer_in_another_norm_goes_to_its_own_program() -> None:
     assert report.comparison.network_norm == pytest.approx(values[0], rel=1e-9)
 
 
+@pytest.mark.long
 def test_trainers_of_several_norms_stand_beside_their_own_programs() -> None:
     report = ib.run("linear", classes="joint", trainer="sign,spectral,dual", steps=(1500,), **DATA)
     networks = json.loads(report.to_json())["networks"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from filelock import FileLock
 import implicit_bias as ib
 from implicit_bias.training import RunFile
 from tests.commands import DONE, cut, full_disk, home, results, run, without_times
+from tests.long import each_pairwise
 
 SMALL = ("--model", "linear", "--trainer", "constant", "--n-train", "40", "--steps", "60",
          "--checkpoints", "8")  # fmt: skip
@@ -102,8 +104,12 @@ def test_a_run_of_another_model_is_not_written_over(tmp_path, pages) -> None:
     assert names | states | {"run.json"} == set(os.listdir(tmp_path)) and len(states) == 2
 
 
-@pytest.mark.parametrize("name", ["limit.safetensors", "results.json", "page.html", "mine.parquet"])
-@pytest.mark.parametrize("beside", ["nothing", "a run"])
+FILES = ["limit.safetensors", "results.json", "page.html", "mine.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"), each_pairwise([*product(FILES, ["nothing", "a run"])], times=1)
+)
 def test_files_of_the_user_are_not_written_over(name, beside, tmp_path, pages) -> None:
     if beside == "a run":
         results(*SMALL, "--save", tmp_path)

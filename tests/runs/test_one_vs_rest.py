@@ -19,6 +19,7 @@ from implicit_bias.limits import GLNLimit, LinearLimit
 from implicit_bias.models import MODELS
 from implicit_bias.options import ClassOptions
 from tests.commands import DONE, classes_of, interrupting, results, run, without_times, write_idx
+from tests.long import some_of
 
 EVERY_CLASS = [name for name, model in MODELS.items() if issubclass(model.options, ClassOptions)]
 ALL = ("--classes", "all", "--checkpoints", "5")
@@ -49,7 +50,7 @@ def test_every_class_has_the_optimum_and_labels_of_its_own_quadratic_program(tmp
     assert record["worst_gap"] == max(entry["limit"]["gap"] for entry in record["one_vs_rest"])
 
 
-@pytest.mark.parametrize("model", EVERY_CLASS)
+@pytest.mark.parametrize("model", some_of(EVERY_CLASS, one_in=3))
 def test_every_family_compares_all_classes(model, tmp_path) -> None:
     result = run("--model", model, *ALL, "--n-train", "60", "--steps", "30",
                  "--plot", tmp_path / "x.png", "--json", "--details")  # fmt: skip
@@ -155,6 +156,7 @@ def test_an_interrupt_keeps_the_classes_that_are_done(
     assert sum(name.startswith("limit-") for name in files) == len(solved)
 
 
+@pytest.mark.long
 def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(monkeypatch, tmp_path) -> None:
     whole = results(*SMALL)
     assert run(*SMALL, "--save", tmp_path, "--resume").exit_code == 2  # nothing to go on with

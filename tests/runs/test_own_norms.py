@@ -104,6 +104,7 @@ class Given:
         return GATES[: len(X)]
 
 
+@pytest.mark.long
 def test_every_trainer_is_nearest_to_its_own_limit() -> None:
     assert list(networks()) == ["momentum", "sign"]
     for trainer, norm in zip(networks(), ("rows", "linf"), strict=True):

@@ -32,10 +32,14 @@ from solvers.methods.backends import daqp as few_dimensions
 from solvers.methods.backends.cvxpy_margins import inseparability_program, primal_program
 from solvers.numerics import memory
 from tests.certificate_checker import assert_honest, recompute
+from tests.long import some_of
 from tests.problems import PROBLEMS, Hardness, Problem, as_torch, linear_program, stacked
 
 PLAIN, ROUNDING = Hardness.PLAIN, Hardness.ROUNDING
 BY_NAME = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+SOME_BY_NAME = pytest.mark.parametrize(
+    "problem", some_of(PROBLEMS, one_in=3), ids=lambda problem: problem.name
+)
 # General solvers are asked for a gap that first-order methods and other versions reach as well.
 GENERAL = Settings(tol=1e-6)
 FIRST_ORDER = Settings(tol=1e-6, max_iterations=20_000)
@@ -94,7 +98,7 @@ def test_interior_point_reaches_the_expected_status_and_optimum(problem: Problem
     assert_interior_point(problem, interior_point(problem))
 
 
-@BY_NAME
+@SOME_BY_NAME
 def test_interior_point_does_the_same_on_tensors(problem: Problem) -> None:
     solution = solve(as_torch(problem.program))
     assert isinstance(solution.primal, torch.Tensor) and isinstance(solution.dual, torch.Tensor)
@@ -103,12 +107,15 @@ def test_interior_point_does_the_same_on_tensors(problem: Problem) -> None:
 
 @pytest.mark.parametrize(
     ("name", "problem"),
-    [
-        pytest.param(name, problem, marks=installed(name), id=f"{name}-{problem.name}")
-        for name in (*CONIC, "OSQP")
-        for problem in PROBLEMS
-        if name in CONIC or problem.program.n_groups == 1
-    ],
+    some_of(
+        [
+            pytest.param(name, problem, marks=installed(name), id=f"{name}-{problem.name}")
+            for name in (*CONIC, "OSQP")
+            for problem in PROBLEMS
+            if name in CONIC or problem.program.n_groups == 1
+        ],
+        one_in=3,
+    ),
 )
 def test_a_general_solver_is_never_wrong(name: str, problem: Problem) -> None:
     settings = FIRST_ORDER if name in ("SCS", "OSQP") else GENERAL
@@ -283,7 +290,7 @@ def test_require_returns_a_solved_solution_and_raises_with_advice_otherwise() ->
 CUT_SHORT = Settings(tol=1e-6, max_iterations=1)
 
 
-@BY_NAME
+@SOME_BY_NAME
 def test_an_interior_point_cut_short_is_honest(problem: Problem) -> None:
     assert_never_wrong(problem, solve(problem.program, settings=CUT_SHORT))
 
@@ -292,7 +299,9 @@ def test_an_interior_point_cut_short_is_honest(problem: Problem) -> None:
     "solver", [pytest.param(f"cvxpy:{name}", marks=installed(name)) for name in CONIC]
 )
 @pytest.mark.parametrize(
-    "problem", [p for p in PROBLEMS if p.hardness is PLAIN], ids=lambda problem: problem.name
+    "problem",
+    some_of([p for p in PROBLEMS if p.hardness is PLAIN], one_in=3),
+    ids=lambda problem: problem.name,
 )
 def test_a_general_solver_cut_short_is_honest(problem: Problem, solver: str) -> None:
     assert_never_wrong(problem, solve(problem.program, solver=solver, settings=CUT_SHORT))

@@ -22,6 +22,7 @@ from joblib.externals.loky import get_reusable_executor
 import implicit_bias as ib
 from implicit_bias import MissingExtra
 from tests.commands import ROOT, environment
+from tests.long import some_of
 from tests.sweeps.trap import Trap
 
 GRID = {"hidden_units": [1, 2], "seed": range(2)}
@@ -281,7 +282,7 @@ def typed(engine: ib.sweeps.Engine) -> list[str]:
 
 
 @pytest.mark.usefixtures("found")
-@pytest.mark.parametrize("name", ["joblib", "slurm", "dask"])
+@pytest.mark.parametrize("name", some_of(["joblib", "slurm", "dask"], one_in=3))
 def test_a_sweep_that_is_killed_leaves_no_process_and_goes_on_to_the_same_table(
     tmp_path, name, request, capfd
 ) -> None:

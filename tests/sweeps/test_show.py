@@ -124,6 +124,7 @@ def test_a_file_takes_pairs_and_draws(tmp_path) -> None:
     assert ib.sweep("gln", grid, out=out, n_train=12, steps=0).n_skipped == 12
 
 
+@pytest.mark.long
 def test_trainers_are_never_averaged_with_each_other(tmp_path) -> None:
     out = tmp_path / "runs"
     grid = {"hidden_units": [1, 2], "contexts": [2, 4]}

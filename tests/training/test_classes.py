@@ -28,6 +28,7 @@ from implicit_bias import (
 from implicit_bias.limits import solve_multiclass_svm
 from implicit_bias.networks import CopiedUnits
 from implicit_bias.training import log_mean_loss_gradient, mean_loss_gradient
+from tests.long import some_of
 
 Array = NDArray[np.float64]
 
@@ -133,7 +134,7 @@ ENDS: dict[str, tuple[Callable[[], torch.nn.Module], float, str, float]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("name", some_of(ENDS, one_in=2))
 def test_training_ends_at_the_program_of_its_depth_and_never_beyond(name: str) -> None:
     make, optimum, trainer, least = ENDS[name]
     network = make()

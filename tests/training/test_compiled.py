@@ -11,6 +11,7 @@ import torch
 
 import implicit_bias as ib
 from implicit_bias.training import TRAINERS
+from tests.long import some_of
 
 # What the default backend hands over to a compiler of C++, which not every machine has.
 BACKEND = "aot_eager"
@@ -71,7 +72,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "trainer"), PAIRS)
+@pytest.mark.parametrize(("name", "trainer"), some_of(PAIRS, one_in=3))
 def test_every_trainer_takes_a_compiled_network_where_it_takes_it_as_it_is(name, trainer) -> None:
     make, gates = NETWORKS[name]
     elsewhere = {"dual": name != "linear", "smoothed": name != "relu", "newton": True}

@@ -13,6 +13,7 @@ from experiments import starts
 from implicit_bias import DeepLinear, FReLU, ReLU, TrainingSettings, train, train_many
 from implicit_bias.optim import Annealed
 from implicit_bias.training import perturbed_best, record_best, restart_state
+from tests.long import some_of
 
 # Each unit sees one sample, x = (1, 2) or (2, 0) of label 1 and -1, and the second is dead: a
 # saddle that no gradient leaves. Both samples at margin 1 take products of length 1 / |x|.
@@ -55,7 +56,7 @@ def test_a_deep_gated_network_that_stalls_beside_the_data_separates_them() -> No
     assert trajectory.smallest_margin[1] < 0 < trajectory.smallest_margin[-1]
 
 
-@pytest.mark.parametrize("at", [PATIENCE, PATIENCE + 4, PATIENCE + 16])
+@pytest.mark.parametrize("at", some_of([PATIENCE, PATIENCE + 4, PATIENCE + 16], one_in=3))
 def test_a_run_that_is_stopped_about_its_restart_goes_on_to_the_bit(tmp_path, at) -> None:
     def stop(step: int, n_steps: int, log_loss: float) -> None:
         if step == at:
@@ -100,12 +101,15 @@ def test_a_perturbation_has_its_length_and_another_direction_every_time() -> Non
 
 @pytest.mark.parametrize(
     ("network", "seed"),
-    [
-        # At a saddle of the loss the three layers stay at 0.
-        (DeepLinear(2, hidden_widths=(3, 3), random_state=0), 1),
-        # The last restart leads to a worse minimum.
-        (ReLU(2, 2, random_state=0), 2),
-    ],
+    some_of(
+        [
+            # At a saddle of the loss the three layers stay at 0.
+            (DeepLinear(2, hidden_widths=(3, 3), random_state=0), 1),
+            # The last restart leads to a worse minimum.
+            (ReLU(2, 2, random_state=0), 2),
+        ],
+        one_in=2,
+    ),
 )
 def test_a_network_that_never_separates_is_never_worse_than_before_and_ends_at_its_best(
     network, seed

@@ -30,6 +30,7 @@ from implicit_bias import (
 )
 from implicit_bias.runs.reports import RUN, read_saved, write_saved
 from tests.commands import full_disk
+from tests.long import some_of
 
 Array = NDArray[np.float64]
 
@@ -142,11 +143,15 @@ def cut_power() -> None:
 # The same as if it had never stopped
 
 
+STOPS = [
+    (raise_interrupt, 0), (terminate, 1), (press_ctrl_c, 33), (terminate, 33), (press_ctrl_c, 60),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("how", "at"),
-    [(raise_interrupt, 0), (terminate, 1), (press_ctrl_c, 33), (terminate, 33), (press_ctrl_c, 60)],
+    ("name", "how", "at"),
+    some_of([(name, *stop) for name in SETTINGS for stop in STOPS], one_in=3),
 )
-@pytest.mark.parametrize("name", SETTINGS)
 def test_a_resumed_run_equals_one_that_never_stopped_to_the_bit(tmp_path, name, at, how) -> None:
     whole = network_for(name)
     expected = run(whole, name)
@@ -250,7 +255,7 @@ def stop() -> None:
     raise StopIteration
 
 
-@pytest.mark.parametrize("name", sorted(SETTINGS))
+@pytest.mark.parametrize("name", some_of(sorted(SETTINGS), one_in=3))
 def test_a_callback_ends_a_run_that_keeps_what_it_has_and_can_go_on(name, tmp_path) -> None:
     whole, network = network_for(name), network_for(name)
     expected = run(whole, name)

@@ -26,6 +26,7 @@ def start(seed: int, n_units: int = 40, **other) -> ReLU:
     return ReLU(3, n_units, init_scale=0.3, random_state=seed, **other)
 
 
+@pytest.mark.long
 def test_it_ends_at_its_own_certified_local_optimum() -> None:
     X, y = diamond()
     excess = {}
@@ -76,6 +77,7 @@ def test_a_resumed_run_is_the_run_that_never_stopped(tmp_path) -> None:
         assert torch.equal(a, b)
 
 
+@pytest.mark.long
 def test_several_hidden_layers_are_trained_to_larger_margins() -> None:
     X, y = make_orthosep(20, 3, random_state=0)
     margins = []

@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 from implicit_bias import DeepLinear, FReLU, TrainingSettings, optim, solve_linear_svm, train
 from implicit_bias.limits import Norm
 from implicit_bias.training import TRAINERS, dual_norms, norms_of, steepest
+from tests.long import some_of
 
 Array = NDArray[np.float64]
 
@@ -121,7 +122,8 @@ def best_margin(norm: str) -> float:
 
 
 @pytest.mark.parametrize(
-    "trainer", ["sign", "spectral", "coordinate", "signum", "muon", "adam", "lion"]
+    "trainer",
+    some_of(["sign", "spectral", "coordinate", "signum", "muon", "adam", "lion"], one_in=3),
 )
 def test_linear_predictors_go_to_the_largest_margin_in_the_norm_of_the_trainer(trainer) -> None:
     network = DeepLinear(D, init_scale=0.1)
@@ -146,7 +148,9 @@ def largest_in_the_largest_entry(inputs: Array, y: Array) -> float:
     return float(-found.fun)
 
 
-@pytest.mark.parametrize(("measured", "least", "most"), [(True, 0.9, 1.0), (False, -1.0, 0.5)])
+@pytest.mark.parametrize(
+    ("measured", "least", "most"), some_of([(True, 0.9, 1.0), (False, -1.0, 0.5)], one_in=2)
+)
 def test_signs_of_inputs_with_a_common_part_need_sizes_that_are_measured(
     measured, least, most
 ) -> None:

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from implicit_bias import (
     train,
     train_many,
 )
+from tests.long import each_pairwise
 
 Array = NDArray[np.float64]
 
@@ -101,8 +103,9 @@ def assert_same_runs(
             torch.testing.assert_close(a, b, rtol=rtol, atol=1e-9)
 
 
-@pytest.mark.parametrize("model", NETWORKS)
-@pytest.mark.parametrize("trainer", TRAINERS)
+@pytest.mark.parametrize(
+    ("trainer", "model"), each_pairwise([*product(TRAINERS, NETWORKS)], times=2)
+)
 def test_networks_that_train_as_one_have_the_trajectories_of_each_alone(trainer, model) -> None:
     make, gates = NETWORKS[model]
     networks = [make(random_state=seed) for seed in SEEDS]

@@ -45,6 +45,7 @@ from implicit_bias.training import (
     make_stepper,
     place_data,
 )
+from tests.long import some_of
 
 Array = NDArray[np.float64]
 
@@ -427,7 +428,9 @@ def two_units(kind: str, seed: int) -> Problem:
 
 @pytest.mark.parametrize(
     ("kind", "seed"),
-    [("quadrants", 4), ("quadrants", 5), ("quadrants, frelu", 1), ("gaussian", 1001)],
+    some_of(
+        [("quadrants", 4), ("quadrants", 5), ("quadrants, frelu", 1), ("gaussian", 1001)], one_in=3
+    ),
 )
 def test_annealing_separates_where_the_sphere_would_freeze_two_units_before(kind, seed) -> None:
     given = two_units(kind, seed)
@@ -695,12 +698,15 @@ def test_a_network_that_finds_no_step_stays_and_drops_its_pairs_while_the_others
 
 @pytest.mark.parametrize(
     ("trainer", "rate", "model", "rtol"),
-    [
-        ("constant", 0.1, "gln", 1e-10),
-        ("dual", None, "linear", 1e-10),
-        ("annealed", None, "linear", 1e-3),
-        ("annealed", None, "gln", 1e-3),
-    ],
+    some_of(
+        [
+            ("constant", 0.1, "gln", 1e-10),
+            ("dual", None, "linear", 1e-10),
+            ("annealed", None, "linear", 1e-3),
+            ("annealed", None, "gln", 1e-3),
+        ],
+        one_in=3,
+    ),
 )
 def test_margins_side_by_side_are_those_alone_to_rounding_or_to_what_is_left_where_it_tips_steps(
     trainer, rate, model, rtol

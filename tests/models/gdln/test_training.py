@@ -225,6 +225,7 @@ class TestLocalisation:
         assert mean == pytest.approx(3 / (D + 2), rel=0.02)
         assert np.isnan(inverse_participation_ratio(np.zeros(3)))
 
+    @pytest.mark.long
     def test_relu_units_localise_for_the_longer_scale_in_class_one_and_oscillate_otherwise(
         self,
     ) -> None:

@@ -73,6 +73,7 @@ def test_on_other_data_margins_and_accuracies_are_of_one_function() -> None:
         assert (float(margin) > 0) == (accuracy == "100.00%")
 
 
+@pytest.mark.long
 def test_the_residual_network_shows_what_the_experiment_reports(tmp_path) -> None:
     # M. Phuong, section 3.4.2: all weight matrices near rank two, rows along the max-margin pair.
     record = results(*RESIDUAL, "--save", tmp_path)
@@ -147,6 +148,7 @@ def test_the_picture_has_a_line_for_every_layer_of_several_values() -> None:
     assert "W_3" not in lines
 
 
+@pytest.mark.long
 def test_leaky_neurons_turn_to_the_two_vectors_of_their_program() -> None:
     record = results(*TWO_LAYER, "--slope", 0.2)
     assert record["comparison"]["margin_ratio"] > 0.999

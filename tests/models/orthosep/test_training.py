@@ -134,6 +134,7 @@ def test_small_steps_keep_the_balance_that_gradient_flow_keeps() -> None:
     assert fine < 0.3 * coarse < 0.01
 
 
+@pytest.mark.long
 def test_neurons_of_one_sign_alone_have_the_constant_of_one_class() -> None:
     own = X[Y > 0]
     start = BalancedReLU(2, 12, init_scale=0.01, random_state=1)
@@ -157,6 +158,7 @@ def polynomial_slope(margins: torch.Tensor) -> torch.Tensor:
     return slope / value.sum()
 
 
+@pytest.mark.long
 def test_a_loss_with_a_polynomial_tail_has_another_limit_direction() -> None:
     # E3.5. In the tail the loss is sum_i 1 / <w, x_i>, homogeneous: its direction minimises that.
     data = np.array([[1.0, 0.1], [1.0, 0.15], [1.0, 0.2], [0.3, 1.0]])
@@ -191,6 +193,7 @@ def test_a_loss_with_a_polynomial_tail_has_another_limit_direction() -> None:
     assert ends[1] == pytest.approx(max_margin, abs=1e-3)
 
 
+@pytest.mark.long
 def test_the_seeds_experiment_shows_two_singular_values_and_two_rays() -> None:
     data = orthosep_dataset(n_val=200)
     sample = Sample(data.X_train, data.y_train, None)

@@ -222,6 +222,7 @@ def test_the_predictor_refuses_what_does_not_fit() -> None:
             predictor(*args)
 
 
+@pytest.mark.long
 def test_training_comes_to_the_predicted_limit() -> None:
     X, y, gates = two_units()
     # Besides, a third unit open on sample 1 alone, which the optimum does without.

@@ -142,6 +142,7 @@ def test_the_group_lasso_on_leaky_gates_is_that_of_cvxpy() -> None:
         np.testing.assert_allclose(limit.predictor(X, gates), limit.margins * y, atol=1e-9)
 
 
+@pytest.mark.long
 def test_the_network_of_a_leaky_limit_is_the_limit(trained) -> None:
     X, y = sample()
     limit = relu_local_limit(trained, X, y)
@@ -279,6 +280,7 @@ def test_what_has_no_leaky_units_is_refused_before_work(arguments, message) -> N
     assert result.exit_code != 0 and message in " ".join(result.output.split())
 
 
+@pytest.mark.long
 def test_an_interrupted_leaky_run_goes_on_as_if_it_had_not_stopped(
     whole, tmp_path, monkeypatch
 ) -> None:

@@ -23,6 +23,7 @@ def plane() -> ib.Report:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_on_orthogonally_separable_points_limit_and_local_limit_are_the_two_neurons(plane) -> None:
     (found,) = (one for one in plane.findings if one.key == "neurons")
     beside = found.views.objects["neurons"]

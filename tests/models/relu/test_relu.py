@@ -210,6 +210,7 @@ def test_on_orthogonally_separable_data_the_limit_of_the_learned_gates_is_that_o
     np.testing.assert_allclose(limit.zeta, [w_plus, -w_minus], atol=1e-4)
 
 
+@pytest.mark.long
 def test_a_relu_network_trained_from_small_weights_comes_to_that_limit() -> None:
     X, y = orthant_data(n=9, D=4)
     w_plus, w_minus, _ = learned_patterns(X, y)
