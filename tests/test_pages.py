@@ -108,7 +108,18 @@ RUNS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("page", RUNS)
+# Whose blocks take longest: a change waits for those of the others.
+LONG = {
+    f"docs/{name}.md" for name in (
+        "attention", "autoencoders", "classes", "equivalence", "fixed-outer", "heads", "next-token",
+        "norms-of-optimisers", "parts",
+    )
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.long] * (page in LONG)) for page in RUNS]
+)
 def test_blocks_run_as_they_are_pasted(page, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}

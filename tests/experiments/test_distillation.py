@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 from click.testing import CliRunner
 
 from experiments.distillation import DELTAS, KAPPAS, main
 
 
+@pytest.mark.long
 def test_rows_and_pictures_are_those_of_the_thesis(tmp_path) -> None:
     done = CliRunner().invoke(main, ["--draws", "2", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output

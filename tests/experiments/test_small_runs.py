@@ -68,6 +68,7 @@ def test_gates_of_the_first_layer_alone_have_a_bound_that_starts_attain(monkeypa
     assert deep_limits.draw(pd.DataFrame([row])).axes
 
 
+@pytest.mark.long
 def test_a_student_follows_its_flow_on_the_way_to_its_limit(monkeypatch) -> None:
     monkeypatch.setattr(descent, "TEMPERATURES", (4.0,))
     (found,) = descent.student_rows(n_train=30)

@@ -34,6 +34,7 @@ from implicit_bias.measures import Distances
 from implicit_bias.models.orthosep import OrthosepDistances
 from implicit_bias.networks import BalancedReLU, DeepReLU
 from tests.commands import home
+from tests.long import some_of
 from tests.oracles import quadrants, quadrants_zeta
 
 # More weights than training samples: multipliers are determined.
@@ -280,7 +281,7 @@ NETWORKS = {
 }
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", some_of(NETWORKS, one_in=3))
 def test_small_steps_conserve_balancedness_and_rescaling_breaks_it(name) -> None:
     network, kind = NETWORKS[name]()
     rng = np.random.default_rng(0)

@@ -347,6 +347,7 @@ def test_leaky_networks_end_below_the_best_of_their_cells() -> None:
 # Kinks
 
 
+@pytest.mark.long
 def test_kinks_on_a_grid_are_decided_by_their_sides(monkeypatch) -> None:
     X, y = grid()
     network = start(X, 40, 0)

@@ -71,6 +71,7 @@ def scheduler(tmp_path_factory):
     found.undo()
 
 
+@pytest.mark.long
 def test_a_dask_cluster_does_what_one_process_does(tmp_path, expected, scheduler) -> None:
     engine = ib.sweeps.Engine("dask", scheduler=scheduler)
     check(ib.sweep("gln", GRID, out=tmp_path, jobs=2, engine=engine, **SMALL), expected)

@@ -247,6 +247,7 @@ FEWER = {"[1, 2, 5, 10, 20]": "[1, 2]", "[20, 40, 80, 160]": "[20, 40]", "range(
          "progress=True": "progress=False", "\\\n": ""}  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_example_of_the_page_is_one_sweep_in_python_as_a_command_and_from_a_file(
     tmp_path, monkeypatch
 ) -> None:

@@ -208,6 +208,7 @@ def test_the_seeds_experiment_shows_two_singular_values_and_two_rays() -> None:
     assert d.function_cosine > 0.99
 
 
+@pytest.mark.long
 def test_a_residual_network_comes_near_rank_two_in_every_layer() -> None:
     data, labels = make_orthosep(100, 8, random_state=0)
     network = ResidualReLU(8, 30, random_state=0)

@@ -191,6 +191,7 @@ def whole() -> ib.Report:
     return ib.run("relu", slope=SLOPE, **SMALL)
 
 
+@pytest.mark.long
 def test_a_run_has_leaky_machines_a_leaky_local_limit_and_a_leaky_copy(whole) -> None:
     report = whole
     network, limit = report.network, report.objects["local_limit"]

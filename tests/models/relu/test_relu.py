@@ -472,6 +472,7 @@ def test_a_partly_trained_network_that_is_resumed_ends_like_one_that_never_stopp
         train_then_freeze(ReLU(5, 6), X, y, **how, resume=True)
 
 
+@pytest.mark.long
 def test_a_partly_trained_network_comes_to_the_limit_of_the_gates_it_froze() -> None:
     X, y = random_problem(n=8, D=4, seed=3)
     network = ReLU(4, 6, init="balanced", random_state=0)

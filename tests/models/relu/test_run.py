@@ -274,6 +274,7 @@ def test_a_network_that_does_not_separate_its_data_ends_with_5() -> None:
     assert "the copy with frozen gates does not separate" in frozen.views.shortfall
 
 
+@pytest.mark.long
 def test_the_picture_has_the_maps_of_the_plane_and_the_freeze() -> None:
     def axes(**given: Any) -> dict[str, Any]:
         figure = report(n_train=40, **given).figure()
