@@ -73,7 +73,8 @@ _RECOGNITION = {
         "fixed_outer",
     ),
     ("tests/recognition/test_relu.py",): ("relu",),
-    ("tests/recognition/test_intake.py",): ("intake", "labels", "subject"),
+    ("tests/recognition/test_intake.py",): ("intake", "labels"),
+    ("tests/recognition/test_subject.py", "tests/recognition/test_intake.py"): ("subject",),
     ("tests/diagnosis/test_attention.py",): ("attention",),
     ("tests/diagnosis/test_unit_features.py",): ("network",),
 }
@@ -116,6 +117,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
         for name in ("arrangement", "bound", "directions", "kinks", "limit", "minimum_norm",
                      "formulation", "problem")
     },
+    "implicit_bias/limits/relu/branching.py": ("tests/relu_limits/test_bounds.py",),
     "implicit_bias/limits/relu/least_bias.py": ("tests/relu_limits/test_least_bias.py",),
     "implicit_bias/measures/kkt.py": _KKT,
     "implicit_bias/measures/kkt_ratio.py": _KKT,

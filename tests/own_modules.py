@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import torch
@@ -104,6 +105,18 @@ class LogPeriodic(nn.Module):
         """Return the scores (n,)."""
         wave = torch.sin(2 * math.pi * torch.log2(self.w.norm()))
         return (x @ self.w) * (1 + 0.3 * wave)
+
+
+class OfTwo(nn.Module):
+    """A function of a linear score, of its weights, and of a number."""
+
+    def __init__(self, n_inputs: int, of: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.of, self.w, self.b = of, drawn(n_inputs), drawn(1, seed=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores (n,)."""
+        return self.of(x @ self.w, self.w, self.b)
 
 
 class HardGated(nn.Module):

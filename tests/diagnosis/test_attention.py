@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 import implicit_bias as ib
+from implicit_bias.networks.recognition import recognise_attention, take_subject
 
 DATA = ib.datasets.make_tokens(14, 5, 6, random_state=2)
 Y = np.where(np.arange(14) % 2, 1.0, -1.0)
@@ -102,6 +103,69 @@ def test_trained_attention_is_measured_and_says_what_is_not_proved(tmp_path) -> 
     report.save(tmp_path / "run")
     back = ib.load(tmp_path / "run")
     assert back.verdict.word == report.verdict.word and back.limit.norm == "nuclear"
+
+
+@pytest.mark.parametrize("make", [
+    SelfAttention, lambda: SelfAttention(asked=0), CrossAttention, lambda: SelfAttention(4),
+    lambda: SelfAttention(7), lambda: SelfAttention(4, scale=0.5),
+    lambda: SelfAttention(scale=6**-0.5),
+])  # fmt: skip
+@pytest.mark.parametrize("n_tokens", [2, 5])
+def test_attention_is_read_off_from_its_values(make, n_tokens) -> None:
+    torch.manual_seed(0)
+    network, X = make().double(), DATA.X[:, :n_tokens]
+    network.place = torch.zeros(n_tokens, 6)
+    crossed = isinstance(network, CrossAttention)
+    found = recognise_attention(take_subject(network, X, Y, DATA.queries if crossed else None))
+    W, asked = matrix_and_queries(network)
+    np.testing.assert_allclose(found.W, W, rtol=1e-12)
+    np.testing.assert_array_equal(found.queries, asked if crossed else X[:, network.asked])
+    values = np.sin(X).sum(-1) if crossed else X @ np.linspace(-1, 1, 6)
+    np.testing.assert_allclose(found.values, values, atol=1e-7)
+    assert found.error < 1e-7 and found.pair is hasattr(network, "key")
+    assert ("W = K Q'" in found.in_words) is found.pair
+
+
+class Asked(torch.nn.Module):
+    """Attention asked with what is looked up, or is one of several queries."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.W, self.table = torch.nn.Parameter(torch.randn(6, 6)), torch.randn(3, 6)
+
+    def forward(self, X: Tensor, asked: Tensor) -> Tensor:
+        z = asked[:, 0] if asked.is_floating_point() else self.table.to(X)[asked[:, 0]]
+        return (torch.softmax(torch.einsum("ntd,dq,nq->nt", X, self.W, z), -1) * X.sum(-1)).sum(-1)
+
+
+class Around(torch.nn.Module):
+    """Attention, and what others have beside it."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.inner, self.what = SelfAttention(4), what
+        if what == "a third matrix":
+            self.third = torch.nn.Parameter(torch.randn(6, 6))
+        if what == "a vector":
+            self.inner = SelfAttention()
+            self.third = torch.nn.Parameter(torch.randn(6))
+
+    def forward(self, X: Tensor) -> Tensor:
+        scores = self.inner(X)
+        return torch.stack([scores, -scores], dim=1) if self.what == "two scores" else scores
+
+
+@pytest.mark.parametrize(("network", "X", "gates"), [
+    (SelfAttention(), DATA.X[:, :1], None),  # whatever W is
+    (torch.nn.Linear(6, 1, bias=False), DATA.X[:, 0], None),
+    (Around("a third matrix"), DATA.X, None),
+    (Around("a vector"), DATA.X, None),
+    (Around("two scores"), DATA.X, None),
+    (Asked(), DATA.X, np.arange(14)[:, None] % 3),
+    (Asked(), DATA.X, DATA.queries[:, None]),
+])  # fmt: skip
+def test_what_is_asked_or_scores_otherwise_is_no_attention_of_one_layer(network, X, gates) -> None:
+    assert recognise_attention(take_subject(network, X, Y, gates)) is None
 
 
 def positional() -> torch.nn.Module:

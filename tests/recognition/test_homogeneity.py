@@ -18,6 +18,7 @@ from implicit_bias.networks.recognition import (
 )
 from tests.own_modules import (
     LogPeriodic,
+    OfTwo,
     ResidualPerceptron,
     TiedAutoencoder,
     convolution,
@@ -93,17 +94,6 @@ def test_degrees_do_not_depend_on_the_unit_of_the_inputs(unit) -> None:
     assert found.degree == 2 and [one.degree for one in found.groups] == [1, 1]
 
 
-class OfTwo(nn.Module):
-    """A function of a linear score, of its weights, and of a number."""
-
-    def __init__(self, of) -> None:
-        super().__init__()
-        self.of, self.w, self.b = of, drawn(6), drawn(1, seed=1)
-
-    def forward(self, x):
-        return self.of(x @ self.w, self.w, self.b)
-
-
 @pytest.mark.parametrize(
     ("of", "mixed", "degree", "exponents"),
     [
@@ -114,7 +104,7 @@ class OfTwo(nn.Module):
     ],
 )
 def test_a_number_is_blamed_where_the_rest_has_a_degree(of, mixed, degree, exponents) -> None:
-    found = measured(OfTwo(of))
+    found = measured(OfTwo(6, of))
     assert (found.degree, found.mixed, found.degree_without) == (None, mixed, degree)
     assert dict(found.exponents) == exponents
 

@@ -14,7 +14,13 @@ from sklearn.preprocessing import LabelBinarizer
 from torch import Tensor, nn
 
 import implicit_bias as ib
-from implicit_bias.networks.recognition import Form, held_out, recognise, take_subject
+from implicit_bias.networks.recognition import (
+    Form,
+    find_classes,
+    held_out,
+    recognise,
+    take_subject,
+)
 from tests.own_modules import drawn, linear, perceptron
 
 N, D = 12, 5
@@ -214,6 +220,27 @@ def test_two_labels_of_any_kind_are_signs_in_the_order_of_scikit_learn(labels, n
     expected = LabelBinarizer(neg_label=-1).fit_transform(flat)[:, 0]
     assert np.array_equal(subject.data.y.numpy(), expected)
     assert subject.classes.names == names
+    said = f"negative scores for {names[0]!r}, positive ones for {names[1]!r}"
+    assert subject.remarks == (() if names == (-1, 1) else (said,))
+
+
+@pytest.mark.parametrize(
+    ("label", "n_outputs", "names", "target"),
+    [
+        (1, 1, (-1, 1), 1),
+        (-1, 1, (-1, 1), -1),
+        (0, 1, (0, 1), -1),
+        (1, 2, (0, 1), [0, 1]),
+        (2, 3, (0, 1, 2), [0, 0, 1]),
+    ],
+)
+def test_labels_that_are_all_one_number_say_which_class_it_is(
+    label, n_outputs, names, target
+) -> None:
+    labels = np.full(N, label)
+    found = find_classes(labels, N, n_outputs)
+    assert (found.names, found.n_outputs) == (names, n_outputs)
+    assert found.targets("y", labels, N).tolist() == [target] * N
 
 
 @pytest.mark.parametrize(
@@ -234,6 +261,7 @@ def test_labels_of_several_classes_are_columns_of_the_outputs(labels, names) -> 
     array = np.asarray(labels)
     column = array.argmax(1) if array.shape[1:] == (3,) else np.searchsorted(names, array.ravel())
     assert subject.classes.names == names and subject.n_outputs == 3
+    assert subject.remarks == (f"outputs 0 to 2 for {', '.join(map(repr, names))}",)
     assert np.array_equal(subject.data.y.numpy(), np.eye(3)[column])
 
 
@@ -260,8 +288,8 @@ def test_two_outputs_have_the_margins_of_their_difference() -> None:
 
 
 def test_gradients_of_k_outputs_are_the_jacobian() -> None:
-    network = perceptron(D, 4)[:2].append(linear(4, 3, seed=5))
-    subject = take_subject(network, X, CLASSES)
+    network = perceptron(D, 4)[:2].append(linear(4, 2, seed=5))
+    subject = take_subject(network, X, CLASSES % 2)
     w, direction = subject.weights, subject.drawn(0)
     rows, scores = subject.jacobian(w, tuple(w)), subject.gradients(w)
     expected = torch.autograd.functional.jacobian(
@@ -362,6 +390,18 @@ class Once(nn.Module):
         return self.outer(OnceReLU.apply(self.inner(x)))
 
 
+@pytest.mark.parametrize("share", [1e-3, 1.0])
+def test_the_least_that_samples_take_from_others_is_seen(share) -> None:
+    subject = take_subject(OfScores(lambda z: z - share * z.mean()), X, Y)
+    assert not subject.by_sample
+    assert take_subject(OfScores(torch.tanh), X, Y).by_sample
+
+
+def test_one_sample_is_enough() -> None:
+    subject = take_subject(linear(D, 1), X[:1], Y[:1])
+    torch.testing.assert_close(subject.scores({}), plain_scores(linear(D, 1), X[:1])[:, 0])
+
+
 def test_a_surrogate_backward_is_named_and_an_own_one_that_is_right_is_not() -> None:
     assert recognise(take_subject(Straight(), X, Y)).form is Form.SURROGATE
     assert "surrogate" in str(ib.diagnose(Straight(), X, Y))
@@ -390,13 +430,70 @@ class Words(nn.Module):
 
 
 def dropping() -> nn.Sequential:
-    return nn.Sequential(linear(D, 4), nn.BatchNorm1d(4).double(), nn.Dropout(), linear(4, 1))
+    parts = linear(D, 4), nn.BatchNorm1d(4).double(), nn.Dropout(), nn.Dropout(0.0), linear(4, 1)
+    return nn.Sequential(*parts)
+
+
+class DropsItself(nn.Dropout):
+    """A module that is its own dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = linear(D, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(super().forward(x))
+
+
+class OfScores(nn.Module):
+    """A linear score and any function of it."""
+
+    def __init__(self, of) -> None:
+        super().__init__()
+        self.of, self.inner = of, linear(D, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.of(self.inner(x)[:, 0])
+
+
+class Broken(torch.autograd.Function):
+    """What has no backward."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise ValueError("no way back\nat all")
+
+
+def diverged() -> nn.Linear:
+    network = linear(D, 1)
+    with torch.no_grad():
+        network.weight[0, 0] = torch.inf
+    return network
 
 
 @pytest.mark.parametrize(
     ("network", "data", "message"),
     [
-        (dropping(), {}, r"different scores: call `.eval\(\)` on it, or, to keep .* alone, '2'"),
+        (dropping(), {}, r"different scores: call `.eval\(\)` on it, or, to keep .* alone, '2'$"),
+        (DropsItself(), {}, "on its dropout alone, 'DropsItself'"),
+        (OfScores(lambda z: z + 1e-3 * torch.randn(N)[: len(z)]), {}, "or take out what is random"),
+        (OfScores(Broken.apply), {}, r"cannot be computed \(ValueError: no way back\): if it"),
+        (
+            OfScores(lambda z: z.where(z > z.min(), torch.nan)),
+            {},
+            "infinite scores to 1 of 12 ",
+        ),
+        (OfScores(lambda z: z[:, None].expand(-1, 0)), {}, r"got \(12, 0\): of several"),
+        (OfScores(lambda z: z[1:]), {}, r"no part is a tensor with 12 rows|got \(11,\)"),
+        (diverged(), {}, "has NaN or infinite entries in 'weight': its training has diverged"),
+        (nn.Linear(D, 1, device="meta"), {}, "has no values in 'weight', which is on the device m"),
+        (linear(D + 1, 1), {}, r"on `X` of shape \(12, 5\) \(RuntimeError: mat1 and mat2 shapes"),
+        (linear(D, 1), {"X": TOKENS}, r"cannot be called on `X` of shape \(12, 4\)"),
+        (Sequence, {}, "`network` must be a torch.nn.Module, got type"),
         (Sequence(), {"X": TOKENS}, r"got \(12, 4, 3\): of several positions"),
         (Words(), {}, r"returned dict\(text, loss\), in which no part is a tensor with 12 rows"),
         (nn.LazyLinear(1), {}, "has lazy layers without weights: call it once"),
@@ -413,6 +510,39 @@ def dropping() -> nn.Sequential:
 def test_what_cannot_be_taken_says_what_and_the_way_out(network, data, message) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         take_subject(network, **({"X": X, "y": Y} | data))
+
+
+MIXED = np.array([1, "a"] * (N // 2), dtype=object)
+NUMBERS = r"give the numbers of the outputs, 0 to 2, or rows np.eye\(3\)\[...\]"
+
+
+@pytest.mark.parametrize(
+    ("labels", "n_outputs", "message"),
+    [
+        (np.arange(N) % 8, 1, r"8 classes, 0, 1, 2, 3, 4, 5, ..., and .* give two of them"),
+        (np.arange(N) % 6, 1, r"6 classes, 0, 1, 2, 3, 4, 5, and .* one against the rest"),
+        (np.arange(N) % 5, 3, rf"5 classes, .* 3 scores a sample: {NUMBERS}"),
+        (np.full(N, "one"), 3, "one class only, 'one'"),
+        (np.ones((N, 3)), 2, r"shape \(12,\), or \(12, 2\) with a one in every row, .*\(12, 3\)"),
+        (np.ones((N, 2)), 1, r"shape \(12,\), one label a row of X, got shape \(12, 2\)"),
+        (np.ones((N, 2, 2)), 2, r"got shape \(12, 2, 2\)"),
+        (1, 1, r"got shape \(\)"),
+        (np.array(["a"], dtype=object), 1, r"got shape \(1,\)"),
+        (np.full((N, 2), "a"), 2, "zeros and a single one in every row"),
+        (np.zeros((N, 2)), 2, "zeros and a single one in every row"),
+        (2 * np.eye(2)[CLASSES % 2], 2, "zeros and a single one in every row"),
+        (np.eye(2)[CLASSES % 2] - [[0.5, -0.5]], 2, "zeros and a single one in every row"),
+        (np.full(N, np.inf), 1, "whole numbers or strings, got inf"),
+        (np.full(N, np.nan), 1, "whole numbers or strings, got nan"),
+        ([[1], [1, 2]], 1, "`y` must be"),
+        (MIXED, 1, "labels of classes, got dtype object"),
+        (np.array([], dtype=object), 1, "labels of classes, got dtype object"),
+        (np.full(N, 1j), 1, "labels of classes"),
+    ],
+)
+def test_labels_that_name_no_classes_are_refused(labels, n_outputs, message) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        find_classes(labels, N, n_outputs)
 
 
 def test_held_out_labels_are_those_of_the_training_samples() -> None:

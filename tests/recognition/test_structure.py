@@ -16,12 +16,14 @@ from implicit_bias.networks.recognition import (
     InputDependence,
     measure_dependence,
     measure_homogeneity,
+    measure_inputs,
     recognise,
     take_subject,
 )
 from tests.own_modules import (
     Diagonal,
     HardGated,
+    OfTwo,
     OwnGLN,
     ResidualPerceptron,
     TiedAutoencoder,
@@ -188,9 +190,34 @@ def test_what_has_no_program_of_many_is_named_for_what_it_lacks(network, form) -
     assert (found.outer is not None) is (form is Form.FIXED_OUTER)
 
 
+class TopFirst(nn.Module):
+    """Two matrices, the upper one first, and the other one the other way round or not."""
+
+    def __init__(self, width: int = 4, *, scale: float = 1.0, turned: bool = False) -> None:
+        super().__init__()
+        self.top, self.scale, self.turned = drawn(3, width), scale, turned
+        self.features = drawn(*((N, width) if turned else (width, N)), seed=1)
+
+    def forward(self, x):
+        features = self.features if self.turned else self.features.T
+        return self.scale * x @ features @ self.top.T
+
+
 @pytest.mark.parametrize(
     ("network", "inputs", "form"),
     [
+        (TopFirst(), np.eye(N), Form.UNCONSTRAINED),
+        (TopFirst(N), np.eye(N), Form.UNCONSTRAINED),
+        (TopFirst(scale=2.0), np.eye(N), Form.POLYNOMIAL),
+        (TopFirst(turned=True), np.eye(N), Form.POLYNOMIAL),
+        (two(n_inputs=N, width=2), np.eye(N), Form.UNCONSTRAINED),
+        (two(n_inputs=N), np.eye(N)[[0, *range(N - 1)]], Form.POLYNOMIAL),  # one twice
+        (two(n_inputs=N), np.vstack([np.zeros(N), np.eye(N)[1:]]), Form.POLYNOMIAL),
+        (
+            two(n_inputs=N),
+            np.vstack([[0.5, 0.5, *[0.0] * (N - 2)], np.eye(N)[2:], np.eye(N)[:1]]),
+            Form.POLYNOMIAL,
+        ),
         (linear(D, 3), X, Form.FEATURES),
         (two(), X, Form.POLYNOMIAL),
         (two(nn.ReLU()), X, Form.PIECEWISE),
@@ -203,8 +230,19 @@ def test_what_has_no_program_of_many_is_named_for_what_it_lacks(network, form) -
     ],
 )
 def test_several_outputs_have_forms_of_their_own(network, inputs, form) -> None:
-    labels = np.arange(N) % len(list(network.parameters())[-1])
+    labels = np.arange(len(inputs)) % network(torch.tensor(inputs[:1])).shape[1]
     assert recognise(take_subject(network, inputs, labels)).form is form
+
+
+@pytest.mark.parametrize(
+    ("labels", "form"),
+    [
+        (np.arange(N) % 2, Form.POLYNOMIAL),
+        (np.minimum(np.arange(N), 2), Form.UNCONSTRAINED),  # one of each of two classes
+    ],
+)
+def test_features_are_unconstrained_where_every_class_has_a_sample(labels, form) -> None:
+    assert recognise(take_subject(two(n_inputs=N), np.eye(N), labels)).form is form
 
 
 def test_gates_that_the_weights_move_are_told_from_fixed_ones_parameter_by_parameter() -> None:
@@ -220,6 +258,32 @@ def test_smooth_gates_are_neither_fixed_nor_kinks() -> None:
     subject = take_subject(perceptron(D, 5, act=nn.SiLU), X, Y)
     found = measure_dependence(subject, measure_homogeneity(subject))
     assert found.others == ("0.weight",) and found.piecewise == ()
+
+
+@pytest.mark.parametrize(
+    ("of", "in_w", "in_b", "piecewise"),
+    [
+        (lambda z, w, b: b * z**2 + 1e6, 2, 1, ()),
+        (lambda z, w, b: b * torch.relu(z) + 0 * b, None, 1, ("w",)),
+        (lambda z, w, b: torch.relu(z) + 0 * b, None, 0, ("w",)),
+        (lambda z, w, b: 0 * z * b, 0, 0, ()),
+        (lambda z, w, b: b * z.sign(), None, 1, ("w",)),  # jumps
+        (lambda z, w, b: b * z**9 * z.sign(), None, 1, ("w",)),
+        (lambda z, w, b: b * z**11 * z.sign(), None, 1, ()),  # of too high a degree to be told
+        (lambda z, w, b: b * z * z.abs().sqrt(), None, 1, ()),
+        (lambda z, w, b: torch.relu(z * (1 + b)), None, None, ("w", "b")),
+        (lambda z, w, b: z * torch.relu(b), 1, None, ("b",)),
+        (lambda z, w, b: b * z / w.norm(), None, 1, ()),
+    ],
+)
+def test_the_dependence_on_one_parameter_is_a_polynomial_or_has_kinks_or_neither(
+    of, in_w, in_b, piecewise
+) -> None:
+    subject = take_subject(OfTwo(D, of), 1e6 * X, Y)  # in any unit
+    found = measure_dependence(subject, measure_homogeneity(subject))
+    assert (dict(found.in_parameter), found.piecewise) == ({"w": in_w, "b": in_b}, piecewise)
+    moved = [name for name, degree in found.in_parameter.items() if degree is None]
+    assert found.others == tuple(name for name in moved if name not in piecewise)
 
 
 def test_hard_gates_that_no_gradient_moves_are_set_aside() -> None:
@@ -276,11 +340,47 @@ def test_products_of_real_gates_are_recovered_whatever_their_scale() -> None:
     np.testing.assert_allclose(paths, gates[:, :5, None] * gates[:, None, 5:], atol=1e-9)
 
 
-def test_gates_of_a_relu_network_are_its_own() -> None:
-    found = recognised(perceptron(D, 5, bias=True, last_bias=False))
+@pytest.mark.parametrize(("act", "closed"), [(nn.ReLU, 0.0), (nn.LeakyReLU, 0.01)])
+def test_gates_of_a_relu_network_are_its_own(act, closed) -> None:
+    found = recognised(perceptron(D, 5, bias=True, last_bias=False, act=act))
     W, b = (p.numpy() for p in list(found.subject.weights.values())[:2])
     (gates,) = found.layers.gates(found.subject, found.subject.weights)
-    np.testing.assert_array_equal(gates.numpy(), X @ W.T + b >= 0)
+    np.testing.assert_allclose(gates.numpy(), np.where(X @ W.T + b >= 0, 1, closed), rtol=1e-12)
+    deep = recognised(perceptron(D, 5, 4, act=act), np.vstack([X[1:], np.zeros(D)]))
+    hidden = np.vstack([X[1:], np.zeros(D)])
+    weights = deep.subject.weights
+    for gates, W in zip(deep.layers.gates(deep.subject, weights), weights.values(), strict=False):
+        z = hidden @ W.numpy().T
+        np.testing.assert_allclose(gates, np.where(z >= 0, 1, closed), rtol=1e-12)
+        hidden = np.where(z >= 0, z, closed * z)
+    assert hidden.shape == (N, 4)
+
+
+class GatedLayers(nn.Module):
+    """Layers behind gates, of which the first one has a bias."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.b, self.second = drawn(5, D), drawn(5, seed=1), drawn(4, 5, seed=2)
+        self.top = drawn(4, seed=3)
+
+    def forward(self, x, gates):
+        hidden = gates[:, :5] * (x @ self.first.T + self.b)
+        return gates[:, 5:] * (hidden @ self.second.T) @ self.top
+
+
+def test_a_bias_below_gates_is_the_weight_of_a_constant_input() -> None:
+    network = GatedLayers()
+    found = recognised(network, gates=GATES)
+    layers, w = found.layers, found.subject.weights
+    assert (found.form, layers.bias, layers.n_layers) == (Form.LAYERS, "b", 3)
+    first, second = (g.numpy() for g in layers.gates(found.subject, w))
+    reached = (GATES[:, :5].any(1) & GATES[:, 5:].any(1))[:, None]
+    np.testing.assert_array_equal(first, GATES[:, :5] * reached)
+    np.testing.assert_array_equal(second, GATES[:, 5:] * reached)
+    inputs, matrices = layers.inputs(found.subject), layers.matrices(w)
+    np.testing.assert_array_equal(inputs, np.hstack([X, np.ones((N, 1))]))
+    np.testing.assert_array_equal(matrices[0], np.hstack([w["first"], w["b"][:, None]]))
 
 
 @pytest.mark.parametrize(
@@ -294,7 +394,7 @@ def test_gates_of_a_relu_network_are_its_own() -> None:
     ],
 )
 def test_the_dependence_on_inputs_is_measured_behind_the_gates(network, gates, inputs) -> None:
-    assert recognised(network, gates=gates).inputs is inputs
+    assert measure_inputs(take_subject(network, X, Y, gates)) is inputs
 
 
 def test_one_weight_tied_across_layers_is_no_product_of_layers() -> None:

@@ -11,7 +11,16 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from implicit_bias.limits import relu_lower_bound
-from implicit_bias.limits.relu import GateNodes, ReLUProblem, SortedSide, best_directions, sides
+from implicit_bias.limits.relu import (
+    Direction,
+    GateNodes,
+    Largest,
+    ReLUProblem,
+    SortedSide,
+    best_directions,
+    largest_of_side,
+    sides,
+)
 from tests.commands import home
 
 
@@ -32,10 +41,12 @@ def test_the_bound_of_all_widths_is_just_below_what_samples_say(rank) -> None:
     assert bound == pytest.approx(sampled, rel=[1e-9, 1e-5, 1e-3, 2e-2][rank - 1])
 
 
-def by_all_patterns(X: np.ndarray, y: np.ndarray, lam: np.ndarray, slope: float) -> float:
+def by_all_patterns(
+    X: np.ndarray, y: np.ndarray, lam: np.ndarray, slope: float, signs: tuple = (1.0, -1.0)
+) -> float:
     """The largest value of the dual function, one least-squares problem a gate pattern."""
     largest = 0.0
-    for sign in (1.0, -1.0):
+    for sign in signs:
         own, others = (lam[:, None] * X)[y == sign], (lam[:, None] * X)[y != sign]
         for pattern in itertools.product((slope, 1.0), repeat=len(own)):
             c = np.array(pattern) @ own - slope * others.sum(axis=0)
@@ -99,6 +110,83 @@ def every_bound(side, v):
                 yield bound, np.all((v @ whole.helping[:depth].T > 0) == (row > 0), axis=1)
 
 
+@pytest.mark.parametrize("slope", [0.0, 0.3])
+@pytest.mark.parametrize("seed", range(2))
+def test_branching_from_nothing_known_ends_at_the_largest_and_its_direction(
+    monkeypatch, seed, slope
+) -> None:
+    # Steps make it faster alone: nodes are bounded by any shares, and patterns solved exactly.
+    for name, value in {"_ROUNDS": (2,), "_STEPS": 4, "_ASIDE_STEPS": 4}.items():
+        monkeypatch.setattr(home(largest_of_side), name, value)
+    rng = np.random.default_rng(seed)
+    X, y, lam = rng.normal(size=(6, 3)), np.repeat([1.0, -1.0], 3), rng.random(6)
+    X[0] *= seed  # one at 0
+    nothing = Largest(0.0, Direction(np.zeros(3), 1.0, 0.0), 0)
+    problem = ReLUProblem(X, y, slope)
+    for side in sides(problem, lam):
+        found = largest_of_side(side, nothing, 2**20)
+        assert found.bound == pytest.approx(by_all_patterns(X, y, lam, slope, (side.sign,)), 1e-9)
+        # On the way other patterns may have the value of directions that are not theirs.
+        direction = found.direction
+        assert np.linalg.norm(direction.v) == pytest.approx(1) and direction.sign == side.sign
+        assert direction.dual == pytest.approx(float(side.dual(direction.v[None])[0]))
+        assert direction.dual == pytest.approx(found.bound, rel=1e-9)
+        # It looks at no more patterns than it may, and those of the other sign count.
+        counted = nothing._replace(n_patterns=5)
+        again = largest_of_side(side, counted, found.n_patterns + 5)
+        assert again is not None and again.n_patterns == found.n_patterns + 5
+        assert largest_of_side(side, counted, found.n_patterns + 4) is None
+        assert largest_of_side(side, nothing._replace(bound=1e3), 2**20).bound == 1e3
+
+
+def test_one_sample_alone_is_bounded_by_its_own_length() -> None:
+    problem = ReLUProblem(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([1.0, 1.0]))
+    side = SortedSide(sides(problem, np.array([2.0, 1.0]))[0])
+    # In coordinates of their line.
+    assert np.allclose(np.abs(side.helping), [[10.0], [0.0]])
+    assert np.allclose(np.abs(side.directions), [[1.0], [0.0]])
+    for gates in ([[]], [[1.0]]):  # free, and open
+        bounds, _ = side.bounds(GateNodes(np.array(gates), np.zeros((1, len(gates[0])))), 0.0)
+        assert bounds == pytest.approx([10.0])
+    # On its closed side it takes nothing, and nothing is left.
+    bounds, _ = side.bounds(GateNodes(np.array([[0.0]]), np.zeros((1, 1))), 0.0)
+    assert bounds == pytest.approx([0.0])
+
+
+def test_halves_have_a_gate_more_each_and_come_in_parts() -> None:
+    gates = np.array(list(itertools.product((0.0, 1.0), repeat=12)))
+    parts = GateNodes(gates, np.zeros((2**12, 12))).halves()
+    assert [len(part.gates) for part in parts] == [2**12, 2**12]
+    both = {tuple(row) for part in parts for row in part.gates.tolist()}
+    assert both == set(itertools.product((0.0, 1.0), repeat=13))
+    assert all(part.duals.shape == (2**12, 13) for part in parts)
+    assert len(GateNodes(gates[:5], np.zeros((5, 12))).halves()) == 1
+
+
+@pytest.mark.parametrize("most", [0.5, 1.0])
+def test_shares_are_cut_to_the_nearest_that_sum_to_no_more(most) -> None:
+    W = np.random.default_rng(0).normal(size=(5, 40))
+    found = resolve_name("implicit_bias.limits.relu.branching:_at_most")(W, most)
+    for before, after in zip(W.T, found.T, strict=True):
+        low, high = 0.0, float(np.abs(before).max())
+        while high - low > 1e-14:  # of the same taken off each, by halving
+            cut = (low + high) / 2
+            low, high = (cut, high) if np.maximum(before - cut, 0).sum() > most else (low, cut)
+        cut = high if np.maximum(before, 0).sum() > most else 0.0
+        assert after == pytest.approx(np.maximum(before - cut, 0), abs=1e-12)
+
+
+def test_shares_that_are_set_aside_leave_no_sample_more_than_it_has() -> None:
+    rng = np.random.default_rng(1)
+    problem = ReLUProblem(rng.normal(size=(9, 4)), np.sign(np.arange(9) - 4.5))
+    side = SortedSide(sides(problem, np.ones(9))[0])
+    for k, most in itertools.product(range(4), (0.0, 0.5, 1.0)):
+        W = side.aside(k, most)
+        assert W.shape == (len(side.helping) - k, len(side.opposing))
+        assert np.all(W >= 0) and np.all(W.sum(axis=0) <= most * (1 + 1e-12))
+    assert side.aside(0, 1.0).sum() > 0
+
+
 def test_nodes_that_are_left_hold_no_larger_value() -> None:
     rng = np.random.default_rng(3)
     X, y, lam = rng.normal(size=(16, 6)), np.sign(rng.normal(size=16)), rng.random(16)
@@ -113,8 +201,8 @@ def test_nodes_that_are_left_hold_no_larger_value() -> None:
             assert np.all(duals[inside] <= bound * (1 + 1e-12))
 
 
-@pytest.mark.parametrize("slope", [0.0, 0.3])
-def test_the_bound_does_not_rest_on_what_the_search_finds(monkeypatch, slope) -> None:
+def test_the_bound_does_not_rest_on_what_the_search_finds(monkeypatch) -> None:
+    slope = 0.3
     rng = np.random.default_rng(4)
     X, y, lam = rng.normal(size=(14, 5)), np.sign(rng.normal(size=14)), rng.random(14)
     known = relu_lower_bound(lam, X, y, slope=slope)

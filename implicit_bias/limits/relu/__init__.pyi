@@ -2,7 +2,10 @@
 
 from .bound import relu_lower_bound as relu_lower_bound
 from .branching import GateNodes as GateNodes
+from .branching import Largest as Largest
 from .branching import SortedSide as SortedSide
+from .branching import largest_of_side as largest_of_side
+from .directions import Direction as Direction
 from .directions import best_directions as best_directions
 from .directions import sides as sides
 from .formulation import ReLUMargin as ReLUMargin

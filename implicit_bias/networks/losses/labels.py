@@ -135,7 +135,7 @@ def _read(name: str, given: Any, n: int, n_outputs: int) -> NDArray[Any]:
     array = _array(name, given)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    rows = array.ndim == 2 and n_outputs > 1 and array.shape[1] == n_outputs
+    rows = array.ndim == 2 and array.shape[1] == n_outputs
     if len(array.shape) == 0 or len(array) != n or not (array.ndim == 1 or rows):
         or_rows = f", or ({n}, {n_outputs}) with a one in every row" if n_outputs > 1 else ""
         raise ValueError(

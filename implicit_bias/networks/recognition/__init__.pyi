@@ -1,5 +1,7 @@
 """Names of `implicit_bias.networks.recognition`, with the modules that they are loaded from."""
 
+from .attention import RecognisedAttention as RecognisedAttention
+from .attention import recognise_attention as recognise_attention
 from .dependence import Dependence as Dependence
 from .dependence import InputDependence as InputDependence
 from .dependence import measure_dependence as measure_dependence
@@ -34,5 +36,6 @@ from .structure import Form as Form
 from .structure import Structure as Structure
 from .structure import recognise as recognise
 from .subject import Subject as Subject
+from .subject import misfit as misfit
 from .units import UnitsForm as UnitsForm
 from .units import find_units as find_units

@@ -57,7 +57,7 @@ class LayeredForm(ReLUForm):
         hidden, found = self.inputs(subject), []
         for matrix in self.matrices(w)[:-1]:
             hidden = hidden @ matrix.T
-            found.append(torch.where(hidden >= 0, 1.0, self.slope).double())
+            found.append(torch.where(hidden >= 0, 1.0, hidden.new_tensor(self.slope)))
             hidden = hidden * found[-1]
         return found
 
