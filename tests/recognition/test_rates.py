@@ -630,3 +630,12 @@ def test_effects_are_of_the_least_margin_where_there_is_one(w, b, effect, later)
     subject = at_one(3, w, b)
     (found,) = vanishing_tensors(subject, find_rates(subject))
     assert (found.effect, found.later_effect) == pytest.approx((effect, later), nan_ok=True)
+
+
+def test_scalings_that_rounding_leaves_take_no_weights_away() -> None:
+    # The second tensor scales alone, the first against the third; far out, rounding is 1e-8.
+    rng = np.random.default_rng(0)
+    null = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]) / [2**0.5, 1.0]
+    for noise in (0.0, 1e-16, 1e-8):
+        rounded = np.linalg.qr(null + noise * rng.normal(size=null.shape))[0]
+        assert scales_away(rounded).tolist() == [False, True, False]

@@ -27,6 +27,9 @@ _WEIGHTINGS, _SMALL = 4, 10_000
 # A power of two so large that the eps of a norm is gone, and the least relative slope of scores
 # that depend on a tensor there.
 _FAR, _FELT = 20, 1e-6
+# Entries of the null space that are rounding, and how long a combination of scalings may be, so
+# that these do not become 1 in it.
+_NONE, _LONGEST = 1e-6, 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +150,15 @@ def scales_away(null: NDArray[np.float64]) -> NDArray[np.bool_]:
 
     There scores that are no constant have no value.
     """
-    p, along = len(null), _complement(null)
-    # Of each scaling a part in [0, 1] counts: any that is positive can be made larger than that.
+    p, d = null.shape
+    # Of each scaling a part in [0, 1] counts: any that is positive can be made larger than that,
+    # but for those that rounding leaves.
+    scalings = np.where(np.abs(null) > _NONE, null, 0.0)
     found = linear_program(
-        np.repeat([-1.0, 0.0], p), equal=np.hstack([along, along]),
-        bounds=[(0.0, 1.0)] * p + [(0.0, None)] * p,
+        np.repeat([-1.0, 0.0], [p, d]), left=np.hstack([np.eye(p), -scalings]), right=np.zeros(p),
+        bounds=[(0.0, 1.0)] * p + [(-_LONGEST, _LONGEST)] * d,
     )  # fmt: skip
-    assert found.x is not None  # 0 is feasible
-    return np.asarray(found.x[:p] > 0.5)
+    return np.zeros(p, dtype=bool) if found.x is None else np.asarray(found.x[:p] > 0.5)
 
 
 def _complement(null: NDArray[np.float64]) -> NDArray[np.float64]:
