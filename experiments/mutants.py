@@ -73,7 +73,7 @@ _RECOGNITION = {
         "fixed_outer",
     ),
     ("tests/recognition/test_relu.py",): ("relu",),
-    ("tests/recognition/test_intake.py",): ("intake", "labels"),
+    ("tests/recognition/test_intake.py",): ("intake",),
     ("tests/recognition/test_subject.py", "tests/recognition/test_intake.py"): ("subject",),
     ("tests/diagnosis/test_attention.py",): ("attention",),
     ("tests/diagnosis/test_unit_features.py",): ("network",),
@@ -119,6 +119,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     },
     "implicit_bias/limits/relu/branching.py": ("tests/relu_limits/test_bounds.py",),
     "implicit_bias/limits/relu/least_bias.py": ("tests/relu_limits/test_least_bias.py",),
+    "implicit_bias/networks/losses/labels.py": ("tests/recognition/test_intake.py",),
     "implicit_bias/measures/kkt.py": _KKT,
     "implicit_bias/measures/kkt_ratio.py": _KKT,
 }  # fmt: skip

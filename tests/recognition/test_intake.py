@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +15,7 @@ from sklearn.preprocessing import LabelBinarizer
 from torch import Tensor, nn
 
 import implicit_bias as ib
-from implicit_bias.networks.recognition import (
-    Form,
-    find_classes,
-    held_out,
-    recognise,
-    take_subject,
-)
+from implicit_bias.networks.recognition import Form, held_out, recognise, take_subject
 from tests.own_modules import drawn, linear, perceptron
 
 N, D = 12, 5
@@ -29,6 +24,7 @@ X = RNG.normal(size=(N, D))
 Y = np.where(np.arange(N) % 2, 1.0, -1.0)
 CLASSES = np.arange(N) % 3
 TOKENS = RNG.integers(0, 7, size=(N, 4))
+READ = resolve_name("implicit_bias.networks.losses.labels:read_labels")
 
 
 def plain_scores(network: nn.Module, inputs=X) -> Tensor:
@@ -238,9 +234,9 @@ def test_labels_that_are_all_one_number_say_which_class_it_is(
     label, n_outputs, names, target
 ) -> None:
     labels = np.full(N, label)
-    found = find_classes(labels, N, n_outputs)
+    found, targets = READ(labels, N, n_outputs)
     assert (found.names, found.n_outputs) == (names, n_outputs)
-    assert found.targets("y", labels, N).tolist() == [target] * N
+    assert targets.tolist() == found.targets("y", labels, N).tolist() == [target] * N
 
 
 @pytest.mark.parametrize(
@@ -397,6 +393,13 @@ def test_the_least_that_samples_take_from_others_is_seen(share) -> None:
     assert take_subject(OfScores(torch.tanh), X, Y).by_sample
 
 
+def test_a_backward_without_a_derivative_leaves_gradients_alone() -> None:
+    subject = take_subject(OfScores(lambda z: BrokenOnce.apply(z**3)), X, Y)
+    assert not subject.twice
+    torch.testing.assert_close(subject.slopes(subject.weights, subject.weights),
+                               3 * subject.scores({}))  # fmt: skip
+
+
 def test_one_sample_is_enough() -> None:
     subject = take_subject(linear(D, 1), X[:1], Y[:1])
     torch.testing.assert_close(subject.scores({}), plain_scores(linear(D, 1), X[:1])[:, 0])
@@ -465,7 +468,15 @@ class Broken(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        raise ValueError("no way back\nat all")
+        raise RuntimeError("no way back\nat all")
+
+
+class BrokenOnce(Broken):
+    """What has a backward that has none."""
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return Broken.apply(gradient)
 
 
 def diverged() -> nn.Linear:
@@ -481,7 +492,7 @@ def diverged() -> nn.Linear:
         (dropping(), {}, r"different scores: call `.eval\(\)` on it, or, to keep .* alone, '2'$"),
         (DropsItself(), {}, "on its dropout alone, 'DropsItself'"),
         (OfScores(lambda z: z + 1e-3 * torch.randn(N)[: len(z)]), {}, "or take out what is random"),
-        (OfScores(Broken.apply), {}, r"cannot be computed \(ValueError: no way back\): if it"),
+        (OfScores(Broken.apply), {}, r"cannot be computed \(RuntimeError: no way back\): if it"),
         (
             OfScores(lambda z: z.where(z > z.min(), torch.nan)),
             {},
@@ -542,7 +553,7 @@ NUMBERS = r"give the numbers of the outputs, 0 to 2, or rows np.eye\(3\)\[...\]"
 )
 def test_labels_that_name_no_classes_are_refused(labels, n_outputs, message) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
-        find_classes(labels, N, n_outputs)
+        READ(labels, N, n_outputs)
 
 
 def test_held_out_labels_are_those_of_the_training_samples() -> None:

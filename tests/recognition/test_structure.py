@@ -146,14 +146,14 @@ def leaky(z, slope):
 OUTER = torch.tensor([0.5, -2.0, 0.0], dtype=torch.float64)
 
 
-@pytest.mark.parametrize("slope", [0.0, 0.3, 0.999])
-def test_outer_weights_that_are_fixed_are_read_off_with_the_slope(slope) -> None:
-    outer = recognised(Other(lambda z: leaky(z, slope) @ OUTER)).outer
+@pytest.mark.parametrize(("slope", "unit"), [(0.0, 1.0), (0.3, 1e-12), (0.999, 1e12)])
+def test_outer_weights_that_are_fixed_are_read_off_with_the_slope(slope, unit) -> None:
+    outer = recognised(Other(lambda z: leaky(z, slope) @ (unit * OUTER))).outer
     assert outer.name == "layer.weight" and outer.slope == pytest.approx(slope, rel=1e-12)
-    torch.testing.assert_close(outer.outer, OUTER)
+    torch.testing.assert_close(outer.outer, unit * OUTER, rtol=1e-9, atol=0)
     torch.testing.assert_close(
         outer.scores(torch.tensor(X), {"layer.weight": torch.eye(3, D, dtype=torch.float64)}),
-        torch.where(torch.tensor(X[:, :3]) > 0, 1, slope) * torch.tensor(X[:, :3]) @ OUTER,
+        torch.where(torch.tensor(X[:, :3]) > 0, 1, slope) * torch.tensor(X[:, :3]) @ (unit * OUTER),
     )
 
 
@@ -161,7 +161,7 @@ def test_outer_weights_that_are_fixed_are_read_off_with_the_slope(slope) -> None
     "network",
     [
         Other(lambda z: leaky(z[:, 0], 0.3) + leaky(z[:, 1], 0.5)),
-        Other(lambda z: leaky(z, 2.0) @ OUTER),
+        Other(lambda z: leaky(z, 1.5) @ OUTER),
         Other(lambda z: leaky(z, -0.3) @ OUTER),
         Other(lambda z: leaky(z[:, 0] - z[:, 1], 0.3)),
         Other(lambda z: leaky(z, 0.3) @ OUTER, n_inputs=4),
