@@ -275,9 +275,8 @@ class Cones(Smooth):
         """Return the first derivatives, of coefficients and sizes."""
         w, t, room, left = self._parts(w)
         of_t = np.bincount(self.size, -2 * t[self.size] / room)
-        return np.r_[
-            2 * self.width * w / room[self.block], self.cost + self.width * (of_t + 1 / left)
-        ]
+        own = self.cost + self.width * (of_t + 1 / left)
+        return np.concatenate([2 * self.width * w / room[self.block], own])
 
     def hessian(self, w: Floats) -> Floats:
         """Return the second derivatives, of coefficients and sizes."""

@@ -259,3 +259,11 @@ def test_the_limit_of_a_full_width_linear_convolution_is_named_by_its_theorem() 
     # ||w||^2 / 2 of both layers is the sum of |w_k| |v_k|, and b_k = sqrt(D) w_k v_k.
     assert report.limit.objective == pytest.approx(program.value / math.sqrt(width), rel=1e-7)
     assert report.verdict.word == "AT ITS LIMIT"
+
+
+def test_closed_units_are_named_where_no_step_changes_them() -> None:
+    network = two_layer_relu(2, 1, 0)
+    with torch.no_grad():
+        network[0].weight.copy_(-network[0].weight.abs())
+    said = " ".join(str(ib.diagnose(network, [[1.0, 2.0], [2.0, 1.0]], [1.0, -1.0])).split())
+    assert "no score depends on the weights there" in said and "train longer" not in said

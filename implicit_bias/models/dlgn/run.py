@@ -48,6 +48,7 @@ from ...runs.setup import Setup, data_record, prepare, start
 from ...runs.stages import Found, Run, Stage
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
+from ...training.trajectory import Trajectory
 from .comparison import (
     GLOBAL,
     DLGNComparison,
@@ -191,7 +192,7 @@ def _go_on(setup: DLGNSetup, found: Found) -> Iterator[Finding]:
             *assumptions_of(compared),
         ),
         row={**both.views.row, **kkt_distance(twin, *train).cells()},
-        **_beside(limit, compared, name),
+        **_beside(limit, compared, name, trajectory),
     )
     if is_planar(setup.train.X):
         yield Finding.said("maps", panels=(_maps(setup, limit, value, twin),))
@@ -204,7 +205,9 @@ STAGES: tuple[Stage[DLGNSetup], ...] = (
 )
 
 
-def _beside(limit: Limit, found: DLGNComparison, name: str) -> dict[str, Any]:
+def _beside(
+    limit: Limit, found: DLGNComparison, name: str, trajectory: Trajectory
+) -> dict[str, Any]:
     """Return sides and verdicts: on the network, and on all where no theorem names a limit."""
     if isinstance(limit, PathLimit):
         evidence = local_evidence(found), bound_evidence(limit, found)
@@ -220,7 +223,7 @@ def _beside(limit: Limit, found: DLGNComparison, name: str) -> dict[str, Any]:
         "score_cosine": beside.score_cosine,
         "error": found.error_network,
     }
-    turning = "its weights still turn: give more `--steps`"
+    turning = trajectory.stopped or "its weights still turn: give more `--steps`"
     dead = "it is heading to a local limit with units that are wrongly dead"
     known = Evidence(
         status=limit.status,

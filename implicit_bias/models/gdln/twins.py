@@ -55,7 +55,7 @@ def compare(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
         {"comparison": compared},
         NETWORKS["relu"],
         assumptions=(STAY.found(flips=compared.sign_flips),),
-        evidence=(_of_relu(compared),),
+        evidence=(_of_relu(compared, path),),
         panels=(shown,),
     )
 
@@ -122,10 +122,11 @@ def _of_twin(limit: GatedOLS, flow: GatedFlow, twin: Trajectory, off_path: float
     )
 
 
-def _of_relu(found: GDLNComparison) -> Evidence:
+def _of_relu(found: GDLNComparison, path: Trajectory) -> Evidence:
     """Return the evidence on the ReLU network: the theorem is about gates that stay."""
     if found.sign_flips == 0:
-        reason = "its predicted path is as far away at this time: give more `--steps`"
+        way = "its predicted path is as far away at this time: give more `--steps`"
+        reason = path.stopped or way
         return Evidence(
             near={"limit_error": found.limit_error}, reason=reason, network=NETWORKS["relu"]
         )
@@ -135,4 +136,4 @@ def _of_relu(found: GDLNComparison) -> Evidence:
         f"weights are {found.limit_error:.3g} off the limit of its first gates (relative) and "
         f"{after:.3g} off that of its last"
     )
-    return Evidence(theory="none", reason=reason, network=NETWORKS["relu"])
+    return Evidence(theory="none", reason=reason, remark=path.stopped, network=NETWORKS["relu"])

@@ -184,7 +184,7 @@ def _evidence(
             way = "a smaller `--learning-rate`"
         reason = (
             f"exit {farthest.exit} is the farthest: its loss is {farthest.excess:.1e} above the "
-            f"least, so give {way}"
+            f"least, {path.stopped or f'so give {way}'}"
         )
     apart = [path for path, one in zip(paths, found.exits, strict=True) if one.kind == "direction"]
     return Evidence(
@@ -193,7 +193,9 @@ def _evidence(
         beside={"agreement": found.least("agreement")},
         smallest_margin=min((one.network.margin for one in directions), default=None),
         diverged=next(filter(None, map(divergence, apart)), ""),
-        reason=reason or "the loss has further to fall: give more `--steps`",
+        reason=reason
+        or next((path.stopped for path in apart if path.stopped), "")
+        or "the loss has further to fall: give more `--steps`",
     )
 
 

@@ -198,6 +198,7 @@ def _measured(setup: ReLUSetup, trajectory: Trajectory, found: Finding) -> Findi
         diverged=divergence(trajectory),
         reason=unseparated(trajectory)
         or f"{flips:.1%} of its gates changed since the start, and nothing says that they stay",
+        remark="" if unseparated(trajectory) else trajectory.stopped,
         network=LEARNS,
     )
     measured = {} if kkt is None else kkt.cells()

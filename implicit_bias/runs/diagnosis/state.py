@@ -135,11 +135,20 @@ class MeasuredNetwork:
     @property
     def lacking(self) -> str:
         """How far it is from separating its data, and the way out."""
-        n_wrong = int((self.margins <= 0).sum())
+        n_wrong, subject = int((self.margins <= 0).sum()), self.structure.subject
+        scores = subject.scores(subject.weights)
+        # Any combination of scores in which none has the weight 0, and no two the same.
+        uneven = torch.linspace(1, 2, scores.numel()).to(scores).view_as(scores)
+        _, slopes = subject.gradient(subject.weights, uneven)
+        way = "train longer, or with another learning rate"
+        if not any(bool(slope.any()) for slope in slopes.values()):
+            way = (
+                "no score depends on the weights there, as where all units are closed, so that no "
+                "step changes them: take other initial weights"
+            )
         return (
             f"the network has {n_wrong} of {len(self.margins)} training samples on the wrong side "
-            f"(smallest margin {self.state.smallest_margin:.3g}): train longer, or with another "
-            "learning rate"
+            f"(smallest margin {self.state.smallest_margin:.3g}): {way}"
         )
 
 

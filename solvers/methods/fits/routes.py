@@ -101,12 +101,11 @@ def solve_fit_program(
     if gap(zeta) <= tol or most <= _TRIED:
         return _point(problem, zeta, "proximal gradient", steps)
     # Gradients do not come through where inputs or scores are of very unequal sizes.
-    found = _by_cones(problem, regulariser, gap, tol / 10)
-    if found is not None and gap(found[0]) <= tol:
-        return _point(problem, found[0], "Newton on the cones", found[1])
-    zeta, steps = solve_proximal(problem, regulariser, gap, tol / 10, most)
-    if found is not None and gap(found[0]) < gap(zeta):
-        return _point(problem, found[0], "Newton on the cones", found[1])
+    other = _by_cones(problem, regulariser, gap, tol / 10)
+    if other is None or gap(other[0]) > tol:
+        zeta, steps = solve_proximal(problem, regulariser, gap, tol / 10, most)
+    if other is not None and not gap(zeta) < gap(other[0]):
+        return _point(problem, other[0], "Newton on the cones", other[1])
     return _point(problem, zeta, "proximal gradient", steps)
 
 
