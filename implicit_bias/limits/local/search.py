@@ -291,7 +291,8 @@ def _unfinished(problem: MarginProblem, last: Approach | None, rounds: int, why:
     why = "`max_seconds` are over" if problem.is_late else why
     if last is None:
         w, nothing = problem.rescaled(problem.start), problem.start.new_zeros(problem.n_margins)
-        reason = why if problem.is_late else "the first max-margin program was not solved"
+        late = "no KKT point was found within `max_seconds`"
+        reason = late if problem.is_late else "the first max-margin program was not solved"
         return _Found(Point(w, nothing, nothing > 0), Status.FAILED, rounds, reason)
     point = Point(last.w, torch.where(last.active, last.lam, 0.0), last.active)
     residual = point.residual(problem)

@@ -154,9 +154,10 @@ def scales_away(null: NDArray[np.float64]) -> NDArray[np.bool_]:
     # Of each scaling a part in [0, 1] counts: any that is positive can be made larger than that,
     # but for those that rounding leaves.
     scalings = np.where(np.abs(null) > _NONE, null, 0.0)
+    bounds: list[tuple[float | None, float | None]] = [(0.0, 1.0)] * p
     found = linear_program(
         np.repeat([-1.0, 0.0], [p, d]), left=np.hstack([np.eye(p), -scalings]), right=np.zeros(p),
-        bounds=[(0.0, 1.0)] * p + [(-_LONGEST, _LONGEST)] * d,
+        bounds=bounds + [(-_LONGEST, _LONGEST)] * d,
     )  # fmt: skip
     return np.zeros(p, dtype=bool) if found.x is None else np.asarray(found.x[:p] > 0.5)
 

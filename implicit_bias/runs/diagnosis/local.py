@@ -139,6 +139,55 @@ def _finding(
     )
 
 
+# Functions of two layers, or of several linear convolutions
+
+
+def _of_function(
+    limit: ReLULocalLimit | FixedOuterLimit | ConvolutionPoint,
+    own: float,
+    rows: Iterable[tuple[str, ...]],
+    values: Mapping[str, Any],
+    proofs: Mapping[Status, str],
+    reason: str,
+    who: str = "",
+    remark: str = "",
+) -> Finding:
+    """Return the finding of a local limit among functions beside a network of value `own`.
+
+    `who` are the networks whose values its certificate bounds, if they are to be named.
+    """
+    best = limit.status in (Status.SOLVED, Status.GLOBAL_OPTIMUM)
+    status = Status.GLOBAL_OPTIMUM if best else limit.status
+    reached = status in OPTIMA
+    ratio, bound = limit.value / own if reached else math.nan, limit.certificate.lower_bound
+    evidence = [
+        Evidence(
+            theory="local limit",
+            status=status,
+            near={"local_ratio": ratio} if reached else {},
+            beside={"local_value": limit.value} if reached else {},
+            numbers=value_in_words(own, limit.value if reached else None),
+            proof=proofs.get(status, ""),
+            reason=reason,
+            remark=remark,
+        )
+    ]
+    if who and bound > 0:
+        above = limit.value if reached and not best else math.inf
+        evidence.append(least_evidence(who, bound, above))
+    first = (
+        ("status", limit.status.name, "certified"),
+        (TABLE["local_value"].title, number(limit.value, ".8g"), "certified"),
+    )
+    cells = {"local_value": limit.value, "local_ratio": ratio, "local_status": limit.status.name}
+    record = limit.to_dict()
+    return _finding(limit, (*first, *rows), cells, record, values, evidence=tuple(evidence))
+
+
+def _least(bound: float) -> str:
+    return number(bound, ".8g") if bound > 0 else "not known"
+
+
 # Two-layer ReLU networks
 
 
@@ -152,56 +201,26 @@ def _of_relu(structure: Structure, max_seconds: float) -> Finding:
         limit = relu_local_limit(network, X, y, max_seconds=max_seconds)
     except MissingExtra as error:
         return _not_looked_for(str(error))
-    proof, reached = limit.certificate, limit.status in OPTIMA
-    least = number(proof.lower_bound, ".8g") if proof.lower_bound > 0 else "not known"
-    covered = "yes" if reached and limit.covers(network) else "no, or not known"
-    slope = [(SLOPE, number(layers.slope, ".4g"), "measured")]
+    proof = limit.certificate
+    covered = "yes" if limit.status in OPTIMA and limit.covers(network) else "no, or not known"
     rows = (
-        ("status", limit.status.name, "certified"),
         ("value of the network's function", number(limit.start_value, ".8g"), "measured"),
-        (TABLE["local_value"].title, number(limit.value, ".8g"), "certified"),
         ("  no network in its cones is below", number(limit.bound, ".8g"), "certified"),
-        ("  no network of any width is below", least, "certified"),
-        (TURN, number(proof.smallest_turn, ".3g"),
-         "certified"),
-        *(slope if layers.slope else []),
+        ("  no network of any width is below", _least(proof.lower_bound), "certified"),
+        (TURN, number(proof.smallest_turn, ".3g"), "certified"),
+        *([(SLOPE, number(layers.slope, ".4g"), "measured")] if layers.slope else []),
         ("live units, and to spare", f"{len(limit.units)}, {limit.n_spare}", "measured"),
         ("the network lies in the cones", covered, "certified"),
         *([("what is not known", limit.reason, "")] if limit.reason else []),
-    )  # fmt: skip
-    cells = {
-        "local_value": limit.value,
-        "local_ratio": limit.value / limit.start_value,
-        "local_status": limit.status.name,
-    }
-    evidence = tuple(_relu_evidence(limit, reached=reached))
-    return _finding(limit, rows, cells, limit.to_dict(), {"gap": limit.gap}, evidence=evidence)
-
-
-def _relu_evidence(limit: ReLULocalLimit, *, reached: bool) -> Iterator[Evidence]:
-    """Yield the evidence on a two-layer ReLU network beside its local limit."""
-    ratio = limit.value / limit.start_value if reached else math.nan
+    )
     proofs = {
         Status.GLOBAL_OPTIMUM: "proved the best of all widths",
-        Status.LOCAL_OPTIMUM: f"proved for turns below {limit.certificate.smallest_turn:.2g} "
-        "degrees",
+        Status.LOCAL_OPTIMUM: f"proved for turns below {proof.smallest_turn:.2g} degrees",
         Status.LIVE_OPTIMUM: "proved for its live units",
     }
-    numbers = value_in_words(limit.start_value, limit.value if reached else None)
-    yield Evidence(
-        theory="local limit",
-        status=limit.status,
-        near={"local_ratio": ratio} if reached else {},
-        beside={"local_value": limit.value} if reached else {},
-        numbers=numbers,
-        proof=proofs.get(limit.status, ""),
-        reason=limit.reason or "no theorem says that training ends there",
-    )
-    bound = limit.certificate.lower_bound
-    if bound > 0:
-        above = reached and limit.status is not Status.GLOBAL_OPTIMUM
-        who = "two-layer ReLU network, of any width,"
-        yield least_evidence(who, bound, limit.value if above else math.inf)
+    reason = limit.reason or "no theorem says that training ends there"
+    who = "two-layer ReLU network, of any width,"
+    return _of_function(limit, limit.start_value, rows, {"gap": limit.gap}, proofs, reason, who)
 
 
 # Several full-width linear convolutions
@@ -221,31 +240,18 @@ def _of_convolutions(found: MeasuredNetwork, max_seconds: float) -> Finding:
     y = subject.data.y.numpy()
     point = solve_convolution(phi, y, depth, structure.circles, start=beta)
     assert isinstance(point, ConvolutionPoint)
-    proof, reached = point.certificate, point.status in OPTIMA
-    ratio = point.value / value if reached else math.nan
+    least = point.certificate.lower_bound
     rows = (
-        ("status", point.status.name, "certified"),
-        (TABLE["local_value"].title, number(point.value, ".8g"), "certified"),
         (TABLE["local_residual"].title, number(point.residual), "certified"),
-        ("  no predictor is below", number(proof.lower_bound, ".8g"), "certified"),
+        ("  no predictor is below", number(least, ".8g"), "certified"),
         ("  frequencies that are not 0", f"{point.n_live} of {point.spectrum.size}", "certified"),
     )
-    numbers = value_in_words(value, point.value if reached else None)
-    best = point.status is Status.GLOBAL_OPTIMUM
-    evidence = Evidence(
-        theory="local limit",
-        status=point.status,
-        near={"local_ratio": ratio} if reached else {},
-        numbers=numbers,
-        proof="proved the best of all predictors" if best else "proved strict",
-        reason=held_back_by(found.state),
-    )
-    who = f"linear convolution of {depth} layers"
-    bound = least_evidence(who, proof.lower_bound, point.value if reached else math.inf)
-    cells = {"local_value": point.value, "local_ratio": ratio, "local_status": point.status.name}
-    values = {"local_residual": point.residual}
-    record = point.to_dict()
-    return _finding(point, rows, cells, record, values, evidence=(evidence, bound))
+    proofs = {
+        Status.GLOBAL_OPTIMUM: "proved the best of all predictors",
+        Status.LOCAL_OPTIMUM: "proved strict",
+    }
+    who, values = f"linear convolution of {depth} layers", {"local_residual": point.residual}
+    return _of_function(point, value, rows, values, proofs, held_back_by(found.state), who)
 
 
 # Two-layer ReLU networks of a fixed outer layer
@@ -254,7 +260,7 @@ def _of_convolutions(found: MeasuredNetwork, max_seconds: float) -> Finding:
 def _of_fixed_outer(found: MeasuredNetwork, max_seconds: float) -> Finding:
     subject, form = found.structure.subject, found.structure.outer
     assert form is not None
-    live, value = form.outer != 0, found.state.value
+    live = form.outer != 0
     X, y, W = subject.inputs.numpy(), subject.data.y.numpy(), subject.weights[form.name]
     limit = solve_fixed_outer(
         X,
@@ -265,35 +271,23 @@ def _of_fixed_outer(found: MeasuredNetwork, max_seconds: float) -> Finding:
         max_seconds=max_seconds,
     )
     nearly, proof = near_orthogonality(X, y, slope=form.slope), limit.certificate
-    reached, best = limit.status.severity == 0, limit.status is Status.SOLVED
-    ratio = limit.value / value if reached else math.nan
-    least = number(proof.lower_bound, ".8g") if proof.lower_bound > 0 else "not known"
     rows = (
-        ("status", limit.status.name, "certified"),
-        (TABLE["local_value"].title, number(limit.value, ".8g"), "certified"),
-        ("  no inner layer is below", least, "certified"),
-        (TURN, number(proof.smallest_turn, ".3g"),
-         "certified"),
+        ("  no inner layer is below", _least(proof.lower_bound), "certified"),
+        (TURN, number(proof.smallest_turn, ".3g"), "certified"),
         ("  its rank", f"{limit.rank}", "certified"),
         (SLOPE, number(form.slope, ".4g"), "measured"),
         ("inputs", nearly.message, "certified"),
-    )  # fmt: skip
-    numbers = value_in_words(value, limit.value if reached else None)
-    turn = f"proved for turns below {proof.smallest_turn:.2g} degrees"
+    )
+    proofs = {
+        Status.GLOBAL_OPTIMUM: "proved the best of all inner layers",
+        Status.LOCAL_OPTIMUM: f"proved for turns below {proof.smallest_turn:.2g} degrees",
+    }
     frei = PAPERS["frei-2023"].named
     named = f"training ends there, as the inputs are nearly orthogonal ({frei})"
-    evidence = Evidence(
-        theory="local limit",
-        status=Status.GLOBAL_OPTIMUM if best else limit.status,
-        near={"local_ratio": ratio} if reached else {},
-        numbers=numbers,
-        proof="proved the best of all inner layers" if best else turn,
-        reason=limit.reason or "no theorem says that training ends there",
-        remark=named if nearly and best else "",
-    )
-    cells = {"local_value": limit.value, "local_ratio": ratio, "local_status": limit.status.name}
+    reason = limit.reason or "no theorem says that training ends there"
+    remark = named if nearly and limit.status is Status.SOLVED else ""
     values = {"gap": limit.gap}
-    return _finding(limit, rows, cells, limit.to_dict(), values, evidence=(evidence,))
+    return _of_function(limit, found.state.value, rows, values, proofs, reason, remark=remark)
 
 
 # Polynomials in the weights, behind fixed gates
