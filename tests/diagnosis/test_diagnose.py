@@ -506,6 +506,7 @@ def spoiled() -> nn.Module:
             "`gates` are those of `X` alone",
         ),
         (nn.ReLU(), {}, "`network` has no parameter"),
+        (perceptron(D, 5), {"max_seconds": 0}, "`max_seconds` must be positive"),
     ],
 )  # fmt: skip
 def test_wrong_input_gets_one_message_that_names_the_argument(network, data, message) -> None:

@@ -152,7 +152,7 @@ def approach_through(
             lam, active = solved
             u = gradients.T @ lam
             more = cells.short_at(w, u)
-            if len(more.index) == len(cells.index) or sets + 1 == _SETS:
+            if len(more.index) == len(cells.index) or sets + 1 == _SETS or cells.of.is_late:
                 break
             cells = more
         last = Approach(w, lam, active, float((w - u).norm() / w.norm()), rounds)

@@ -14,7 +14,7 @@ import torch
 
 from ..._support import __version__
 from ..._support.doors import door
-from ..._support.kinds import anything
+from ..._support.kinds import anything, positive
 from ..._support.words import MarginLoss, check_word
 from ...data.dataset import digest
 from ...networks.recognition.attention import recognise_attention
@@ -50,7 +50,14 @@ TrainedLoss = Literal[MarginLoss, "cross-entropy"]
 CLOSE = 1e-2
 
 
-@door(y=anything, y_val=anything, optimizer=anything, earlier=anything, progress=anything)
+@door(
+    y=anything,
+    y_val=anything,
+    optimizer=anything,
+    earlier=anything,
+    progress=anything,
+    max_seconds=positive,
+)
 def diagnose(
     network: torch.nn.Module,
     X: Inputs,
