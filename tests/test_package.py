@@ -504,6 +504,13 @@ def test_every_module_imports(package) -> None:
         importlib.import_module(".".join(p for p in parts if p != "__init__"))
 
 
+def test_the_version_heads_the_changelog_and_is_the_one_to_cite() -> None:
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in ("CHANGELOG.md", "CITATION.cff")]
+    newest = re.search(r"^## (\S+)$", texts[0], re.M)
+    cited = re.search(r"^version: (\S+)$", texts[1], re.M)
+    assert newest and cited and newest[1] == cited[1] == implicit_bias.__version__
+
+
 def test_the_version_is_the_installed_one() -> None:
     try:
         installed = version("implicit-bias")

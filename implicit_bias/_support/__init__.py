@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 # A build reads it without importing anything.
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def read_only(entries: dict[Any, Any]) -> MappingProxyType[Any, Any]:
