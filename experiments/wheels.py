@@ -3,7 +3,7 @@
     python -m build
     python -m experiments.wheels dist --python python3.11 --python python3.12 --python python3.13
 
-Each Python gets a virtual environment of its own, in a folder that goes away: the wheel alone first,
+Each Python gets a virtual environment of its own, which goes away after it: the wheel alone first,
 where a limit is solved, certified, saved and loaded; then its extra `all`, where the command line
 compares a network with its limit. `--constraint` holds versions, of PyTorch for instance.
 """
@@ -52,12 +52,12 @@ def _run(command: Sequence[str | Path], folder: Path) -> None:
 
 
 def try_wheel(wheel: Path, python: str, constraints: Sequence[Path]) -> str:
-    """Install a wheel for one Python, bare and with all extras, use both, and return its version."""
+    """Install a wheel for a Python, bare and with all extras, use both; return its version."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _run([python, "-m", "venv", folder / "venv"], folder)
         own = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-        install = [own, "-m", "pip", "install", "--quiet"]
+        install: list[str | Path] = [own, "-m", "pip", "install", "--quiet"]
         for one in constraints:
             install += ["-c", one.resolve()]
         _run([*install, wheel], folder)
