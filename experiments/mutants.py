@@ -66,18 +66,13 @@ _RECOGNITION = {
     ("tests/recognition/test_rates.py",): ("rates", "homogenised", "regime", "shares"),
     ("tests/recognition/test_homogeneity.py", "tests/recognition/test_powers.py"): ("homogeneity",),
     ("tests/recognition/test_structure.py",): (
-        "structure",
-        "dependence",
-        "layers",
-        "units",
-        "fixed_outer",
+        "structure", "dependence", "layers", "units", "fixed_outer", "network",
     ),
     ("tests/recognition/test_relu.py",): ("relu",),
     ("tests/recognition/test_intake.py",): ("intake",),
     ("tests/recognition/test_subject.py", "tests/recognition/test_intake.py"): ("subject",),
     ("tests/diagnosis/test_attention.py",): ("attention",),
-    ("tests/diagnosis/test_unit_features.py",): ("network",),
-}
+}  # fmt: skip
 
 
 def _modules_in(folder: str) -> list[str]:
@@ -118,6 +113,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
                      "formulation", "problem")
     },
     "implicit_bias/limits/relu/branching.py": ("tests/relu_limits/test_bounds.py",),
+    "implicit_bias/limits/relu/descent.py": ("tests/relu_limits/test_descent.py", *_RELU),
     "implicit_bias/limits/relu/least_bias.py": ("tests/relu_limits/test_least_bias.py",),
     "implicit_bias/networks/losses/labels.py": ("tests/recognition/test_intake.py",),
     "implicit_bias/measures/kkt.py": _KKT,

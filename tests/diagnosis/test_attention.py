@@ -145,7 +145,7 @@ class Around(torch.nn.Module):
         super().__init__()
         self.inner, self.what = SelfAttention(4), what
         if what == "a third matrix":
-            self.third = torch.nn.Parameter(torch.randn(6, 6))
+            self.third = torch.nn.Linear(6, 6, bias=False)
         if what == "a vector":
             self.inner = SelfAttention()
             self.third = torch.nn.Parameter(torch.randn(6))
@@ -161,8 +161,8 @@ class Around(torch.nn.Module):
     (Around("a third matrix"), DATA.X, None),
     (Around("a vector"), DATA.X, None),
     (Around("two scores"), DATA.X, None),
-    (Asked(), DATA.X, np.arange(14)[:, None] % 3),
-    (Asked(), DATA.X, DATA.queries[:, None]),
+    (Asked(), DATA.X, np.arange(84).reshape(14, 6) % 3),
+    (Asked(), DATA.X, DATA.queries[:, None].repeat(6, 1)),
 ])  # fmt: skip
 def test_what_is_asked_or_scores_otherwise_is_no_attention_of_one_layer(network, X, gates) -> None:
     assert recognise_attention(take_subject(network, X, Y, gates)) is None

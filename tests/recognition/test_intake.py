@@ -24,7 +24,10 @@ X = RNG.normal(size=(N, D))
 Y = np.where(np.arange(N) % 2, 1.0, -1.0)
 CLASSES = np.arange(N) % 3
 TOKENS = RNG.integers(0, 7, size=(N, 4))
-READ = resolve_name("implicit_bias.networks.losses.labels:read_labels")
+READ, PLACE = (
+    resolve_name(f"implicit_bias.networks.losses.labels:{name}")
+    for name in ("read_labels", "place_labelled")
+)
 
 
 def plain_scores(network: nn.Module, inputs=X) -> Tensor:
@@ -521,6 +524,28 @@ def diverged() -> nn.Linear:
 def test_what_cannot_be_taken_says_what_and_the_way_out(network, data, message) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         take_subject(network, **({"X": X, "y": Y} | data))
+
+
+class Gated(nn.Module):
+    """Scores of so many outputs, and of more axes, of a module that takes gates."""
+
+    def __init__(self, n_outputs: int, *more: int) -> None:
+        super().__init__()
+        self.inner, self.more = linear(D, n_outputs), more
+
+    def forward(self, x: Tensor, gates: Tensor | None) -> Tensor:
+        scores = self.inner(x)
+        scores = scores[:, 0] if scores.shape[1] == 1 else scores
+        return scores[(...,) + (None,) * len(self.more)].expand(*scores.shape, *self.more)
+
+
+def test_data_are_placed_with_labels_of_the_outputs_that_a_network_has() -> None:
+    words = np.array(["ant", "bee", "cow"])[CLASSES]
+    one, several = PLACE(Gated(1), X, Y > 0, None), PLACE(Gated(3), X, words, None)
+    assert one.y.tolist() == Y.tolist() and several.y.tolist() == np.eye(3)[CLASSES].tolist()
+    assert torch.equal(one.X, torch.tensor(X)) and one.y.dtype == torch.float64
+    with pytest.raises(ValueError, match=r"\(12, 3, 2\)"):
+        PLACE(Gated(3, 2), X, words, None)
 
 
 MIXED = np.array([1, "a"] * (N // 2), dtype=object)

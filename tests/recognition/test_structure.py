@@ -14,6 +14,7 @@ from implicit_bias.networks import DLGN, LinearConvolution
 from implicit_bias.networks.recognition import (
     Form,
     InputDependence,
+    UnitsNetwork,
     measure_dependence,
     measure_homogeneity,
     measure_inputs,
@@ -316,8 +317,15 @@ def test_features_of_units_are_those_of_the_gates() -> None:
         expected[np.arange(N), h, CONTEXTS[:, h]] = X
     np.testing.assert_allclose(features, expected.reshape(N, 4, -1), atol=1e-12)
     zeta = found.units.zeta(found.subject.weights)
-    both = network.readout[:, None, None] * network.weight
-    torch.testing.assert_close(zeta, both.detach().flatten(1))
+    both = (network.readout[:, None, None] * network.weight).detach().flatten(1)
+    torch.testing.assert_close(zeta, both)
+    units, c = UnitsNetwork(found.subject, found), torch.linspace(-1, 2, N, dtype=torch.float64)
+    torch.testing.assert_close(units.zeta().detach(), both)
+    torch.testing.assert_close(units.unit_norms().detach(), both.norm(dim=1))
+    sums = torch.einsum("n,nhp->hp", c, torch.tensor(expected.reshape(N, 4, -1)))
+    dual = units.dual_norms(c, found.subject.data.X, found.subject.data.gates)
+    torch.testing.assert_close(dual.detach(), sums.norm(dim=1))
+    assert units.degree == 2
 
 
 def test_gates_of_layers_are_recovered_from_scores_alone() -> None:

@@ -89,7 +89,7 @@ def test_weights_that_cancel_everywhere_leave_no_network_of_any_norm() -> None:
     assert relu_lower_bound([1.0, 0.0], np.array([[0.0], [1.0]]), np.ones(2)) > 1e12
 
 
-@pytest.mark.parametrize(("seed", "slope"), [(0, 0.0), (1, 0.3), (2, 0.0)])
+@pytest.mark.parametrize(("seed", "slope"), [(1, 0.3), (2, 0.0)])
 def test_branch_and_bound_is_the_largest_of_all_patterns(seed, slope) -> None:
     rng = np.random.default_rng(seed)
     X, y, lam = rng.normal(size=(13, 5)), np.sign(rng.normal(size=13)), rng.random(13)
@@ -116,7 +116,8 @@ def test_branching_from_nothing_known_ends_at_the_largest_and_its_direction(
     monkeypatch, seed, slope
 ) -> None:
     # Steps make it faster alone: nodes are bounded by any shares, and patterns solved exactly.
-    for name, value in {"_ROUNDS": (2,), "_STEPS": 4, "_ASIDE_STEPS": 4}.items():
+    fast = {"_ROUNDS": (2,), "_STEPS": 4, "_ASIDE_STEPS": 4, "_CHUNK": 1}  # and nodes one by one
+    for name, value in fast.items():
         monkeypatch.setattr(home(largest_of_side), name, value)
     rng = np.random.default_rng(seed)
     X, y, lam = rng.normal(size=(6, 3)), np.repeat([1.0, -1.0], 3), rng.random(6)
@@ -137,6 +138,38 @@ def test_branching_from_nothing_known_ends_at_the_largest_and_its_direction(
         assert again is not None and again.n_patterns == found.n_patterns + 5
         assert largest_of_side(side, counted, found.n_patterns + 4) is None
         assert largest_of_side(side, nothing._replace(bound=1e3), 2**20).bound == 1e3
+
+
+def side_of(X: list[list[float]], y: list[float]):
+    return sides(ReLUProblem(np.array(X), np.array(y)), np.ones(len(y)))[0]
+
+
+NOTHING = Largest(0.0, Direction(np.zeros(2), 1.0, 0.0), 0)
+
+
+def test_one_sample_and_another_that_opposes_it_are_bounded_by_their_distance() -> None:
+    # Of (1, 0), open, what is left is its distance from the line to (1, 1); so it is, free, where
+    # half of the other one is set aside.
+    side = side_of([[1.0, 0.0], [1.0, 1.0]], [1.0, -1.0])
+    whole = SortedSide(side)
+    free, open_ = (GateNodes(np.ones((1, k)), np.full((1, 1 + k), 0.5)) for k in (0, 1))
+    assert whole.bounds(free, 1.0)[0] == pytest.approx([0.5**0.5])
+    assert whole.bounds(open_, 0.0)[0] == pytest.approx([0.5**0.5])
+    found = largest_of_side(side, NOTHING, 100)
+    assert (found.bound, found.n_patterns) == (pytest.approx(0.5**0.5), 3)
+    # Nodes whose bound is no larger than what is known are left.
+    assert largest_of_side(side, NOTHING._replace(bound=0.72), 100).n_patterns == 1
+
+
+@pytest.mark.parametrize("known", [0.0, 0.6])
+def test_no_sample_opposes_more_than_once(known) -> None:
+    side = side_of([[2.0, 0.0], [1.0, 0.0], [0.0, 1e-3]], [1.0, -1.0, -1.0])
+    assert largest_of_side(side, NOTHING._replace(bound=known), 100).bound == pytest.approx(1.0)
+
+
+def test_where_no_sample_opposes_gates_alone_are_looked_at() -> None:
+    side = side_of([[1.0, 0.0], [0.0, 1.0], [-3.0, 0.0]], [1.0, 1.0, 1.0])
+    assert largest_of_side(side, NOTHING, 100).bound == pytest.approx(10**0.5)
 
 
 def test_one_sample_alone_is_bounded_by_its_own_length() -> None:

@@ -135,7 +135,7 @@ def descend(programs: Programs, units: Units, guess: Guess | None = None) -> Des
         units, guess = replace(solved, gates=gates), (solution.multipliers, solution.shares)
 
 
-def live_units(solution: HingeSolution, norms: Floats, blocks: Floats) -> Flags:
+def live_units(norms: Floats, blocks: Floats) -> Flags:
     """Return which units (H,) are not dead, by strict complementarity.
 
     Of ``||u_h||`` over the value and ``1 - ||v_h||`` one vanishes; the smaller one does.
@@ -156,7 +156,7 @@ def kinks_of(problem: ReLUProblem, units: Units, lam: Floats) -> tuple[Flags, Fl
 def _next_gates(problem: ReLUProblem, units: Units, solution: HingeSolution) -> Flags:
     # On a kink, and of a dead unit, the sign of a rounding error is no gate.
     blocks = problem.program(units).blocks(solution.multipliers, solution.shares)
-    live = live_units(solution, units.norms, blocks)
+    live = live_units(units.norms, blocks)
     cosines = problem.cosines(units.u)
     decided = (np.abs(cosines) > KINK) & live & problem.helping(units.signs)
     return np.asarray(np.where(decided, cosines > 0, units.gates))

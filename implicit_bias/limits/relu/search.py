@@ -316,7 +316,7 @@ def _certified(
     """Live units of a solution, parallel ones joined, with the proof of their cones."""
     problem, lam = programs.problem, _cleaned(solution.multipliers)
     blocks = problem.program(units).blocks(lam, solution.shares)
-    live = live_units(solution, units.norms, blocks)
+    live = live_units(units.norms, blocks)
     cones, shares = units.take(live), solution.shares[:, live]
     joined = _joined(cones)
     best = Found(
