@@ -466,3 +466,20 @@ def test_what_was_added_since_is_a_residual_of_homogeneous_networks_too() -> Non
     report = ib.diagnose(network, [[1.0, 0.0]], [1], earlier={"weight": torch.tensor([[3.0, 0.0]])})
     cosine = (3 * 6 + 4 * 4) / np.hypot(3, 4) / np.hypot(6, 4)
     assert report.comparison.increment_residual == pytest.approx(np.sqrt(1 - cosine**2), rel=1e-9)
+
+
+def test_a_bias_that_signs_keep_as_large_as_all_others_is_judged_by_its_effect() -> None:
+    # Of one sample x = 1 signs move all entries alike, from weights 1 and biases 0.
+    t = 98.9
+    network = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1)).double()
+    with torch.no_grad():
+        for p, value in zip(network.parameters(), (1 + t, t, 1 + t, t), strict=True):
+            p.fill_(value)
+    by_signs, by_gradients = (
+        ib.diagnose(network, np.ones((1, 1)), [1], optimizer=name) for name in ("sign", "gd")
+    )
+    score, largest = (1 + t) * (1 + 2 * t) + t, np.linalg.norm([1 + t, t, 1 + t, t])
+    assert f"share of 2.bias {t / largest:.4f}" in " ".join(str(by_gradients).split())
+    assert "share" not in str(by_signs) and "NO THEOREM" in str(by_signs)
+    effect = 1 - by_signs.objects["rates"].regime.margin_ratio
+    assert effect == pytest.approx(t / score) and effect < 0.006

@@ -125,9 +125,9 @@ class LocalLimit(Curved, Reached):
         Lowest eigenvalues, ascending, of ``I - sum_n lam_n y_n hess f_n`` on the null space of the
         active gradients; empty where they were not looked at, or the null space is {0}.
     n_zero_modes, n_symmetry_modes : int
-        Eigenvalues within 1e-7 of zero, and rotations of units that no active sample sees (units
-        of linear layers, units with the same gates), of which some may leave the point as it is:
-        along those the point is one of an orbit of equal value, strictly optimal but for it.
+        Eigenvalues within 1e-7 of zero, and rotations of units along which the point stays a KKT
+        point (units of linear layers, units with the same gates, parallel units), of which some may
+        leave it as it is: it is one of an orbit of equal value, strictly optimal but for that.
     escape : mapping of str to array, or None
         Unit direction, shaped as `weights`, in which margins grow; for saddles alone.
     status : Status
