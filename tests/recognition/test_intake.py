@@ -333,6 +333,12 @@ def normalised() -> nn.Sequential:
     return nn.Sequential(linear(D, 4), nn.BatchNorm1d(4).double(), nn.ReLU(), linear(4, 1, seed=3))
 
 
+def test_a_module_that_takes_no_single_sample_is_one_of_batches() -> None:
+    subject = take_subject(normalised(), X[:2], Y[:2])
+    assert not subject.by_sample
+    assert ib.diagnose(normalised(), X[:3], [1, 0, 1]).verdict.word
+
+
 def test_statistics_over_batches_are_those_of_all_samples_and_held_out_ones_are_kept() -> None:
     network = normalised()
     for _ in range(200):

@@ -150,7 +150,11 @@ def _is_by_sample(subject: Subject) -> bool:
             f"{_random_parts(subject.network)}"
         )
     first = few.data.take(torch.arange((len(scores) + 1) // 2))
-    return not misfit(scores[: len(first.X)], replace(few, data=first).scores({})) > 1e-6
+    try:
+        alone = replace(few, data=first).scores({})
+    except Exception:  # of a module that takes all samples and not one, which has no statistics
+        return False
+    return not misfit(scores[: len(first.X)], alone) > 1e-6
 
 
 def _has_slopes(subject: Subject) -> bool:
