@@ -113,7 +113,9 @@ NEAREST: dict[str, tuple[str, ...]] = {
                      "formulation", "problem")
     },
     "implicit_bias/limits/relu/branching.py": ("tests/relu_limits/test_bounds.py",),
-    "implicit_bias/limits/relu/descent.py": ("tests/relu_limits/test_descent.py", *_RELU),
+    "implicit_bias/limits/relu/descent.py": (
+        "tests/relu_limits/test_descent.py", "tests/relu_limits/test_pieces.py",
+    ),
     "implicit_bias/limits/relu/least_bias.py": ("tests/relu_limits/test_least_bias.py",),
     "implicit_bias/networks/losses/labels.py": ("tests/recognition/test_intake.py",),
     "implicit_bias/measures/kkt.py": _KKT,

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from pkgutil import resolve_name
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from implicit_bias.limits.relu import ReLUProblem
 
-Programs, descend, has_network, kinks_of, live_units = (
+Programs, descend, has_network, kinks_of, live_units, next_gates = (
     resolve_name(f"implicit_bias.limits.relu.descent:{name}")
-    for name in ("Programs", "descend", "has_network", "kinks_of", "live_units")
-)
+    for name in (
+        "Programs", "descend", "has_network", "kinks_of", "live_units", "_next_gates",
+    )
+)  # fmt: skip
 Units = resolve_name("implicit_bias.limits.relu.problem:Units")
 
 
@@ -42,7 +45,7 @@ def test_a_search_is_over_after_its_programs_or_its_seconds(
 
 
 def test_a_unit_is_live_where_its_share_is_above_what_its_block_lacks() -> None:
-    norms, lengths = np.array([3.0, 0.0, 1e-3, 1.0]), np.array([1.0, 1.0, 0.9, 0.9])
+    norms, lengths = np.array([3e-3, 0.0, 1e-6, 1e-3]), np.array([1.0, 1.0, 0.9, 0.9])
     blocks = lengths[:, None] * [[0.6, 0.8]]
     assert live_units(norms, blocks).tolist() == [True, False, False, True]
     assert not live_units(np.zeros(4), blocks).any()
@@ -60,7 +63,17 @@ def test_kinks_are_samples_with_a_multiplier_across_a_unit() -> None:
     assert np.array_equal(kinks_of(problem, units, np.full(3, 1e-12))[0], across)
 
 
-def descended(slope: float, max_programs: int | None = None):
+def test_gates_on_a_kink_and_of_a_dead_unit_stay_as_they_were() -> None:
+    problem = ReLUProblem(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]]), np.ones(3))
+    # The second unit is rounding, and no multiplier asks for it.
+    gates = np.array([[True, False], [True, False], [True, False]])
+    units = Units(np.array([[1.0, 0.0], [1e-12, 1e-12]]), np.ones(2), gates)
+    solution = SimpleNamespace(multipliers=np.array([1.0, 0.0, 0.0]), shares=np.zeros((3, 2)))
+    expected = [[True, False], [True, False], [False, False]]
+    assert next_gates(problem, units, solution).tolist() == expected
+
+
+def descended(slope: float, max_programs: int = 9):
     """Descend from one unit that is closed on the second of two samples of its label."""
     problem = ReLUProblem(np.eye(2), np.ones(2), slope)
     programs = Programs(problem, 1e-9, max_programs, None, 0)
@@ -76,6 +89,7 @@ def test_gates_are_followed_to_the_network_that_keeps_its_own() -> None:
     assert found.units.gates.all() and found.units.u[0] == pytest.approx([1, 1], rel=1e-8)
     programs, found = descended(0.5, max_programs=1)
     assert found.values == pytest.approx((5**0.5,), rel=1e-8) and programs.taken == 1
+    assert programs.solves == found.solution.solves > 0
 
 
 def test_gates_that_separate_nothing_leave_no_network() -> None:
