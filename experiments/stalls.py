@@ -2,11 +2,12 @@
 
     python -m experiments.stalls --out experiments/results/stalls.csv
 
-Every trainer trains five kinds of networks from six seeds: of Gaussian inputs, with the labels of a
-random linear function for the first three and those of a coin for the others, which few of the
-networks fit. A run stands still whose loss and weights, all of them, change by less than one part
-in a million over the last quarter of its steps; this is measured here from the weights themselves,
-beside what the trajectory says. `silent` counts runs that stand still and say nothing: none.
+Every trainer trains eight kinds of networks from six seeds, which are of Gaussian inputs, with the
+labels of a random linear function for the first three seeds and those of a coin for the others,
+which few of the networks fit. A run stands still whose loss and weights, all of them, change by
+less than one part in a million over the last quarter of its steps; this is measured here from the
+weights themselves, beside what the trajectory says. `silent` counts runs that stand still and say
+nothing: none.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from implicit_bias.training import TRAINERS
 
 from .tables import Kept, out_file
 
-N, D, CONTEXTS, CLASSES = 20, 3, 2, 3
+N, D, CONTEXTS, CLASSES, PATHS = 20, 3, 2, 3, (3, 3)
 SEEDS, STEPS, RATE = 6, 1000, 0.1
 # Those that find no step by themselves, and those that need no more of them.
 RATES, FEWER = MappingProxyType({"constant": RATE}), MappingProxyType({"newton": 30})
@@ -48,6 +49,9 @@ NETWORKS: Mapping[str, Callable[[int], torch.nn.Module]] = MappingProxyType(
         "relu": lambda seed: ib.ReLU(D, 4, random_state=seed),
         "deep": lambda seed: ib.networks.DeepReLU(D, (4, 3), random_state=seed),
         "classes": lambda seed: ib.DeepLinear(D, n_outputs=CLASSES, random_state=seed),
+        "paths": lambda seed: ib.DGN(D, widths=PATHS, random_state=seed),
+        "dynamics": lambda seed: ib.networks.GDLN(D, CONTEXTS + 1, random_state=seed),
+        "head": lambda seed: ib.networks.LabelledHead(CLASSES, D),
     }
 )
 
@@ -60,8 +64,15 @@ def data(network: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | 
         scores = rng.normal(size=(N, CLASSES)) if coin else X @ rng.normal(size=(D, CLASSES))
         return X, np.eye(CLASSES)[scores.argmax(axis=1)], None
     y = np.where((rng.normal(size=N) if coin else X @ rng.normal(size=D)) > 0, 1.0, -1.0)
-    gating = ib.HyperplaneContexts(3, CONTEXTS, random_state=seed).fit(X)
-    return X, y, gating.transform(X) if network == "gated" else None
+    if network == "head":  # margins of 1, and the classes where other networks have gates
+        scores = rng.normal(size=(N, CLASSES)) if coin else X @ rng.normal(size=(D, CLASSES))
+        return X, np.ones(N), np.eye(CLASSES)[scores.argmax(axis=1)]
+    gating: Any = {
+        "gated": ib.HyperplaneContexts(3, CONTEXTS, random_state=seed),
+        "paths": ib.gates.LinearGates(D, widths=PATHS, random_state=seed),
+        "dynamics": ib.HyperplaneGates(CONTEXTS, random_state=seed),
+    }.get(network)
+    return X, y, None if gating is None else gating.fit(X).transform(X)
 
 
 def flat(network: torch.nn.Module) -> dict[str, Any]:
