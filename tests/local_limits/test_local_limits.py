@@ -388,7 +388,7 @@ class Sliced(DGN):
 
 def test_what_has_no_limit_is_refused_with_the_reason(run) -> None:
     network = run[0]
-    with pytest.raises(ValueError, match=r"smallest margin on \(X, y\) is -"):
+    with pytest.raises(ValueError, match=r"smallest margin on \(`X`, `y`\) is -"):
         local_limit(network, X, -Y, GATES)
     closed = GATES.copy()
     closed[3, :7] = 0

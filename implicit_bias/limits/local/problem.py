@@ -219,7 +219,7 @@ def _require_separation(problem: MarginProblem) -> None:
             "closed, or its units are dead. Drop the sample, or give it gates that are open"
         )
     raise ValueError(
-        f"the smallest margin on (X, y) is {least:g}, of sample {worst}, but a "
+        f"the smallest margin on (`X`, `y`) is {least:g}, of sample {worst}, but a "
         "local limit takes a network that classifies every training sample correctly: train "
         "longer, or check that the data are separable under these gates"
     )
