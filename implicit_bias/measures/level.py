@@ -53,8 +53,8 @@ _FREE, _ENTRIES, _FEW_ROUNDS = 2**23, 2**27, 6
 # rho lacks of 1, that is near enough.
 _ROUNDS, _CLOSE = 60, 1e-4
 # Sweeps over the gates of several layers, and how often they begin at drawn gates where one over
-# own ones leads to none that enter.
-_SWEEPS, _DRAWN = 3, 6
+# own ones leads to none that enter; none at drawn ones where gradients have more entries than this.
+_SWEEPS, _DRAWN, _SMALL = 3, 6, 2**20
 # Metrics of a norm that are tried in turn, the power of ten that what vanishes in them is raised to
 # in the end, and the relative distance of the bounds that ends it.
 _METRICS, _FLOOR, _SURE = 80, -7, 1e-4
@@ -309,6 +309,7 @@ class _Cone:
         With kinks in one activation all lead to the same.
         """
         several = sum(bool(kinks.any()) for kinks in self.kinks) > 1
+        several = several and len(self.at_kinks) * len(self.rows.w) <= _SMALL
         rng = torch.Generator().manual_seed(0)
         drawn = (
             [torch.where(k, torch.rand(c.shape, generator=rng).round().to(c), c) for k, c in both]
