@@ -73,7 +73,19 @@ def fits(report: ib.Report) -> bool:
 def test_a_network_with_biases_has_its_problem_named_and_its_homogenised_network_beside() -> None:
     network = mlp(2, 12, 1)
     earlier = trained(network, X, Y, 20)
-    report = ib.diagnose(network, X, Y, earlier=earlier, batches="full", max_seconds=0.5)
+    told: list[str] = []
+
+    def tell(stage: str, done: int, of: int) -> None:
+        told.extend([stage] if stage not in told else [])
+
+    report = ib.diagnose(
+        network, X, Y, earlier=earlier, batches="full", max_seconds=0.5, progress=tell
+    )
+    # Form and problem are told as they are known, before what takes long.
+    form, growth, problem, local = told[2:]
+    assert form.startswith("not homogeneous because of 2.bias, without which it is of degree 2: ")
+    assert problem.startswith("min ||w||^2 / 2  s.t.  every margin >= 1 with 2.bias at 0, locally")
+    assert "weights grow" in growth and "local limit" in local
     assert report.verdict.word == "PROBLEM NAMED" and "without 2.bias (degree 2)" in str(report)
     assert fits(report) and "Cai et al. 2025" in str(report)
     batches = {one.name: one.holds for one in report.assumptions}

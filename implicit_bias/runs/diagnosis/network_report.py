@@ -187,13 +187,17 @@ def diagnose(
         structure = recognise(subject)
         held_out = place(structure.subject)
         kind: MarginLoss = "exponential" if loss == "exponential" else "logistic"
-        shown.stage("solving the program of its form")
+        form = form_in_words(structure)
+        shown.stage(f"{form}: solving the program of its form")
         found = measure_own(structure, _optimum(structure, method), held_out, before)
         if trajectory is not None:
             _require_own(trajectory, found)
         finite = finite_finding(found, method, kind)
         shown.stage("measuring how its weights grow")
-        problem = find_problem(found, method, kind, before) if finite is None else None
+        problem = None
+        if finite is None:
+            nearness = "{}: measuring how near it is to a KKT point".format
+            problem = find_problem(found, method, kind, before, lambda s: shown.stage(nearness(s)))
         shown.stage("looking for its local limit")
         search = partial(find_local, max_weights=max_weights, max_seconds=max_seconds)
         findings: tuple[Finding, ...]
@@ -205,7 +209,7 @@ def diagnose(
             theory = problem.theory if problem is not None else theory_of(found, method)
             findings = tuple(_find(found, problem, method, kind, trajectory, search))
         own = Finding.said("own", objects={"network": network})
-        told, form = f"{loss} loss, {method.in_words}", form_in_words(structure)
+        told = f"{loss} loss, {method.in_words}"
         heading = _heading(structure.subject, form, theory, held_out, told)
         return Report(heading, (*findings, own), call="implicit_bias.diagnose(network, X, y)")
 

@@ -124,6 +124,7 @@ def find_problem(
     method: Method,
     loss: MarginLoss,
     earlier: Weights | None,
+    tell: Callable[[str], None],
 ) -> Problem | None:
     """Find what names the margin problem of a network whose form has none by itself.
 
@@ -134,6 +135,8 @@ def find_problem(
     loss : str
     earlier : mapping of name to tensor, optional
         Its weights at an earlier time of gradient descent.
+    tell : callable
+        Called with the problem, or why there is none, before the KKT conditions are measured.
 
     Returns
     -------
@@ -148,17 +151,18 @@ def find_problem(
     usual = method.is_descent and (found.named or (homogeneous and of_its_form))
     if usual or structure.form is Form.SURROGATE or not found.separates:
         return None
+    rates, increment = find_rates(subject, loss), found.state.increment_residual
+    problem = Problem(rates, None, increment, (), method, homogeneous)
+    tell(problem.unnamed or problem.program)
     norms = None if method.joint else method.norms
-    level = None
+    level, lam = None, None
     if subject.twice and method.norms is not None:
         level = level_of(subject, norm=norms and {name: norms[name] for name in subject.weights})
-    rates = find_rates(subject, loss)
-    lam = None
     # Multipliers far from a KKT point say nothing of how weights grow.
     if earlier is None and method.is_descent and level is not None and level.residual < FAR:
         lam = torch.from_numpy(np.array(level.multipliers))
     vanishing = vanishing_tensors(subject, rates, multipliers=lam, earlier=earlier)
-    return Problem(rates, level, found.state.increment_residual, vanishing, method, homogeneous)
+    return replace(problem, level=level, vanishing=vanishing)
 
 
 def theory_of(found: MeasuredNetwork, method: Method) -> Theory:
