@@ -111,8 +111,9 @@ RUNS = [
 # Whose blocks take longest: a change waits for those of the others.
 LONG = {
     f"docs/{name}.md" for name in (
-        "attention", "autoencoders", "classes", "equivalence", "fixed-outer", "heads", "next-token",
-        "norms-of-optimisers", "parts",
+        "attention", "autoencoders", "classes", "dlgn", "equivalence", "fixed-outer", "heads",
+        "next-token", "norms-of-optimisers", "optimisers", "orthosep", "own-data", "parts",
+        "stationarity", "sweeps",
     )
 }  # fmt: skip
 

@@ -76,8 +76,8 @@ def train_starts(
     networks = [make(setup.seeds.weights + i) for i in range(first, setup.options.starts)]
     if not networks:
         return []
-    several = f" from {len(networks)} {'further ' if first else ''}starts"
-    whose = several if len(networks) > 1 or first else ""
+    n, further = len(networks), "further " if first else ""
+    whose = f" from {n} {further}start{'s' * (n > 1)}" if n > 1 or first else ""
     setup.progress.stage(f"training a {name}{whose} for {setup.settings.n_steps} steps")
     trajectories = fit_many(
         setup,

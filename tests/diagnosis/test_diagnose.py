@@ -256,13 +256,16 @@ def test_a_tied_quadratic_form_is_proved_to_be_at_the_best_of_all() -> None:
 
 @pytest.mark.parametrize(
     ("make", "inputs"),
-    [
-        (lambda: perceptron(D, 8, 6), X),
-        (lambda: torch.compile(perceptron(D, 8, 6)), X),
-        (lambda: perceptron(D, 8, 6, act=nn.LeakyReLU), X),
-        (lambda: of_two_slopes(D), X),
-        (convolution, IMAGES),
-    ],
+    some_of(
+        [
+            (lambda: perceptron(D, 8, 6), X),
+            (lambda: torch.compile(perceptron(D, 8, 6)), X),
+            (lambda: perceptron(D, 8, 6, act=nn.LeakyReLU), X),
+            (lambda: of_two_slopes(D), X),
+            (convolution, IMAGES),
+        ],
+        one_in=3,
+    ),
     ids=["deep", "compiled", "leaky", "two slopes", "convolution"],
 )
 def test_relu_networks_have_their_kkt_residual_and_a_local_limit(make, inputs) -> None:
@@ -295,7 +298,9 @@ def test_the_bound_of_a_relu_network_is_of_its_present_gates_and_below_its_value
     assert "keeps its gates" in bound.sentence
 
 
-@pytest.mark.parametrize(("bias", "slope"), [(False, 0.0), (True, 0.0), (False, 0.2)])
+@pytest.mark.parametrize(
+    ("bias", "slope"), some_of([(False, 0.0), (True, 0.0), (False, 0.2)], one_in=3)
+)
 def test_a_two_layer_relu_network_lies_beside_its_certified_local_optimum(bias, slope) -> None:
     act = partial(nn.LeakyReLU, slope) if slope else nn.ReLU
     network = perceptron(D, 8, bias=bias, last_bias=False, act=act)

@@ -50,7 +50,6 @@ EXEMPT = [
         "tests/models/dlgn/test_dlgn.py",
     ),
     ("equivalence.md", r"up to 0\.1", SET),
-    ("releases.md", r"Within [\d.]+ nothing", "a version"),
     ("fixed-outer.md", r"slopes 0, 0\.1 and 0\.5", SET),
     ("equivalence.md", r"theorem 3\.1 to 1e-7", "tests/equivalence/test_groups.py"),
     ("diagonal.md", r"from scales [\d., ]+", SET),

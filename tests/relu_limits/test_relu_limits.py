@@ -383,6 +383,7 @@ def test_patterns_and_the_arrangement_agree() -> None:
     assert of_patterns == pytest.approx(of_faces, rel=1e-7)
 
 
+@pytest.mark.long
 def test_weaker_multipliers_give_weaker_bounds() -> None:
     X, y = random_data()
     limit = least(random_data)

@@ -45,6 +45,7 @@ def reports() -> dict[str, ib.Report]:
     return {key: ib.run(model, **options, seed=1) for key, (model, options) in runs.items()}
 
 
+@pytest.mark.long
 def test_rows_of_all_models_are_one_data_set(reports, tmp_path) -> None:
     for key, report in reports.items():
         table = pa.Table.from_pylist([report.row()], schema=ib.sweeps.row_schema())

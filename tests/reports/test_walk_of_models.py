@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 
 import implicit_bias as ib
 from implicit_bias.models import MODELS
+from tests.long import some_of
 
 Floats = np.ndarray
 Files = Mapping[str, Mapping[str, Floats]]
@@ -189,7 +190,7 @@ WALKED: dict[str, tuple[dict[str, Any], str, str, Own]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("model", WALKED)
+@pytest.mark.parametrize("model", some_of(WALKED, one_in=3))
 def test_the_number_of_a_verdict_follows_from_the_files(model, tmp_path: Path) -> None:
     options, word, name, own = WALKED[model]
     ib.run(model, **options).save(tmp_path / "run")

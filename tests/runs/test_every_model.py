@@ -14,6 +14,7 @@ from implicit_bias.options import ClassOptions
 from implicit_bias.runs.reports import LINES, WIDTH, WORDS
 from tests.commands import DONE, small_runs, typed
 from tests.commands import run as run_command
+from tests.long import some_of
 
 SEPARABLE = [name for name, model in MODELS.items() if issubclass(model.options, ClassOptions)]
 QUICK = small_runs(
@@ -41,7 +42,7 @@ def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
     return result.exit_code, record, result.stderr
 
 
-@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize("model", some_of(sorted(MODELS), one_in=2))
 def test_every_model_predicts_trains_compares_and_draws(model, tmp_path) -> None:
     picture = tmp_path / "run.png"
     code, record, text = run(

@@ -41,7 +41,9 @@ def gating() -> ib.HyperplaneContexts:
     return ib.HyperplaneContexts(4, 4, random_state=Seeds.from_seed(2).gating)
 
 
-@pytest.mark.parametrize("way", ["arrays", "dataset", "fitted gating", "gating alone"])
+@pytest.mark.parametrize(
+    "way", some_of(["arrays", "dataset", "fitted gating", "gating alone"], one_in=2)
+)
 def test_the_bundled_data_and_gates_given_again_find_the_same(way, bundled, digits) -> None:
     drawn = {"hidden_units": 4, "contexts": 4}
     parts = (digits.X_train, digits.y_train, digits.X_val, digits.y_val)

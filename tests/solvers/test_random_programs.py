@@ -109,6 +109,7 @@ def test_gated_linear_programs_have_the_optimum_of_the_literal_primal(
     assert_oracle_agrees(program)
 
 
+@pytest.mark.long
 @settings(MILD, max_examples=200)
 @given(tied_programs(groups=1))
 def test_ties_of_one_group_end_with_the_status_of_a_linear_program(
@@ -143,6 +144,7 @@ def test_ties_in_few_dimensions_end_with_the_status_of_a_linear_program(
     assert_honest(program, solution)
 
 
+@pytest.mark.long
 @settings(MILD, max_examples=80)
 @given(tied_programs(groups=3))
 def test_ties_of_several_groups_end_with_the_status_of_a_linear_program(

@@ -108,6 +108,7 @@ def end_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("found")
 def test_a_cell_that_kills_its_process_is_lost_alone_and_runs_another_time(tmp_path) -> None:
     get_reusable_executor().shutdown()  # joblib keeps processes, in which earlier cells trained

@@ -202,6 +202,7 @@ def test_a_file_that_says_something_else_is_refused(tmp_path, content, message) 
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.long
 def test_sigterm_ends_a_sweep_as_ctrl_c_does(tmp_path) -> None:
     out = tmp_path / "runs"
     words = [sys.executable, "-m", "implicit_bias", "sweep", "--model", "linear", "--seed",

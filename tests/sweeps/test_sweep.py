@@ -143,6 +143,7 @@ def test_a_full_disk_ends_the_sweep_and_takes_no_file_with_it(tmp_path) -> None:
     assert caught(tmp_path, sizes, Trap(0, fill)).n_skipped == 2
 
 
+@pytest.mark.long
 def test_a_killed_sweep_goes_on_where_it_was(tmp_path) -> None:
     out = tmp_path / "runs"
     words = ["--model", "linear", "--seed", "0:400", "--n-train", "12", "--steps", "40",

@@ -104,7 +104,7 @@ def assert_same_runs(
 
 
 @pytest.mark.parametrize(
-    ("trainer", "model"), each_pairwise([*product(TRAINERS, NETWORKS)], times=2)
+    ("trainer", "model"), each_pairwise([*product(TRAINERS, NETWORKS)], times=1)
 )
 def test_networks_that_train_as_one_have_the_trajectories_of_each_alone(trainer, model) -> None:
     make, gates = NETWORKS[model]
@@ -243,11 +243,10 @@ def test_an_interrupt_leaves_every_network_and_trajectory_at_the_same_step() -> 
 
 
 def test_one_network_is_a_batch_of_one_and_takes_the_default_settings() -> None:
-    network = NETWORKS["gln"][0](random_state=1)
+    network = NETWORKS["linear"][0](random_state=1)
     other = copy.deepcopy(network)
-    (trajectory,) = train_many([network], X, Y, CONTEXTS)
-    expected = train(other, X, Y, CONTEXTS)
-    np.testing.assert_allclose(trajectory.log_loss, expected.log_loss, rtol=1e-8)
+    (trajectory,) = train_many([network], X, Y)
+    np.testing.assert_array_equal(trajectory.log_loss, train(other, X, Y).log_loss)
 
 
 class Buffered(torch.nn.Module):

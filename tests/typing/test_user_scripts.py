@@ -8,11 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 SCRIPTS = ("correct.py", "mistakes.py")
 MARK = re.compile(r"# E: (?P<code>[a-z-]+)$")
 
 
+@pytest.mark.long
 def test_mypy_finds_every_planted_mistake_on_its_line_and_nothing_else(built, tmp_path) -> None:
     # As of an installed package, whose own code mypy does not check.
     config = tmp_path / "mypy.ini"

@@ -49,6 +49,7 @@ def trained() -> BalancedReLU:
     return network
 
 
+@pytest.mark.long
 def test_a_trained_network_comes_to_the_limit_in_neurons_function_and_constants(trained) -> None:
     d = diagnose_orthosep(trained, solve_orthosep(X, Y), TRAIN, ring())
     assert d.log_inverse_loss > 1000

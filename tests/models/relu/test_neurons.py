@@ -106,7 +106,7 @@ def test_a_run_cut_in_its_second_start_goes_on_there(monkeypatch, tmp_path) -> N
     )  # fmt: skip
     whole = results(*arguments, "--save", tmp_path / "whole", code=(0, 3, 5))
     there = (*arguments, "--save", tmp_path / "cut")
-    cut(monkeypatch, there, "training a ReLU network of 5 units (2 of 2)", at=0.5)
+    cut(monkeypatch, there, "training a ReLU network of 5 units from 1 further start", at=0.5)
     again = results(*there, "--resume", code=(0, 3, 5))
     assert without_times(again) == without_times(whole)
     assert whole["starts"]["networks"]["distances"][0][1] > 0.01
