@@ -10,7 +10,7 @@ import pytest
 
 
 def some_of(cells: Iterable[Any], *, one_in: int) -> list[Any]:
-    """Parameters of a test, of which the first of so many runs by default."""
+    """Parameters of a test, of which the first of so many runs by default; a tuple is several."""
     return [cell if i % one_in == 0 else _long(cell) for i, cell in enumerate(cells)]
 
 
