@@ -2,6 +2,7 @@
 
 Pages are plain Markdown, which a code host shows as well. What the site adds is made here: the
 navigation, of the lists of links below `<!-- pages -->`; the API reference, of the public names;
+the gallery, by running the scripts of `docs/examples` (`-D plot_gallery=0` builds without that);
 links from `code` to what it names and from words to the glossary; and formulas as MathML, which
 browsers show without a script.
 """
@@ -25,7 +26,9 @@ sys.path.insert(0, str(DOCS.parent))
 import implicit_bias as ib  # noqa: E402
 
 project, author, release = "implicit-bias", "The implicit-bias developers", ib.__version__
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
+# Scripts and notebooks that the gallery offers for downloading are no pages.
+exclude_patterns = ["examples", "gallery/**/*.ipynb"]
 default_role = "code"
 
 toc_object_entries_show_parents = "hide"
@@ -34,6 +37,19 @@ myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode, nb_execution_in_temp = "cache", True
 nb_execution_raise_on_error, nb_execution_timeout = True, -1
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "copyfile_regex": "(?!)",
+    "matplotlib_animations": True,
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+}
 
 autodoc_typehints = "none"
 napoleon_google_docstring = False
@@ -61,6 +77,7 @@ html_theme_options = {
 LIST = re.compile(r"<!-- (pages|cards) -->\n+((?:(?:- |  ).*\n|\n(?=- |  ))+)")
 FIRST_LINK = re.compile(r"^- \[([^\]]+)\]\(([^)#\s]+)[^)]*\)", re.M)
 INCLUDE = re.compile(r"<!-- include: (\S+) -->.*", re.S)
+THUMBNAILS = re.compile(r"<!-- thumbnails: (.+) -->")
 STUB = re.compile(r"\.\./implicit_bias/(\w+?)(?:/__init__)?\.pyi")
 LATEX = LatexToMathML()
 # Words of the glossary that other sentences use otherwise.
@@ -74,6 +91,8 @@ def navigation(app: Any, docname: str, source: list[str]) -> None:
         text = text.replace("](docs/", "](")
     text = text.replace("](../CONTRIBUTING.md", "](contributing.md")
     text = text.replace("](../CHANGELOG.md", "](changes.md")
+    text = text.replace("](examples/GALLERY_HEADER.rst", "](gallery/index.rst")
+    text = THUMBNAILS.sub(lambda found: thumbnails(found[1].split()), text)
     text = STUB.sub(lambda found: f"api/{found[1].replace('__init__', 'implicit_bias')}.rst", text)
 
     def made(found: re.Match[str]) -> str:
@@ -86,6 +105,29 @@ def navigation(app: Any, docname: str, source: list[str]) -> None:
         return f"{items}\n{tree}\n"
 
     source[0] = LIST.sub(made, text)
+
+
+def thumbnails(names: list[str]) -> str:
+    """Return the pictures of examples, each a link to its page."""
+    links = []
+    for name in names:
+        folder, _, file = name.rpartition("/")
+        title = (DOCS / f"examples/{name}.py").read_text("utf-8").splitlines()[1]
+        (picture,) = (DOCS / f"gallery/{folder}/images/thumb").glob(f"sphx_glr_{file}_thumb.*")
+        shown = picture.relative_to(DOCS).as_posix()
+        links.append(f"[![{title}]({shown})](gallery/{name}.rst)")
+    return "\n".join(links)
+
+
+def animations(app: Any, doctree: nodes.document) -> None:
+    """Let animations do without a network, and say in words what they show."""
+    title = next((one.astext() for one in doctree.findall(nodes.title)), "")
+    for raw in doctree.findall(nodes.raw):
+        if "_anim_img" in raw.astext():
+            text = re.sub(r'<link rel="stylesheet"[^>]*>', "", raw.astext(), flags=re.S)
+            text = text.replace("<img id=", f'<img alt="Animation: {title}" id=')
+            raw[:] = [nodes.Text(text)]
+            raw.rawsource = text
 
 
 def reference(app: Any) -> None:
@@ -235,6 +277,7 @@ def formula(visitor: Any, node: nodes.math | nodes.math_block) -> None:
 def setup(app: Any) -> dict[str, bool]:
     app.connect("builder-inited", reference)
     app.connect("source-read", navigation)
+    app.connect("doctree-read", animations)
     app.connect("autodoc-process-docstring", formulas, priority=100)
     app.connect("autodoc-skip-member", skipped)
     app.connect("doctree-resolved", links)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import operator
 import re
 import shlex
 import textwrap
@@ -23,6 +24,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import implicit_bias as ib
 from implicit_bias import cli
 from implicit_bias.models import MODELS
 from tests.generated import PAGES as GENERATED
@@ -32,6 +34,7 @@ PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md")))
 }
+EXAMPLES = sorted(ROOT.glob("docs/examples/*/*.py"))
 LANGUAGES = ("python", "sh", "text", "toml", "bibtex")
 COMMANDS = {"compare": cli.compare, "implicit-bias": cli.main}
 MODULE = ["python", "-m", "implicit_bias"]
@@ -208,7 +211,20 @@ def test_every_page_is_in_one_list_of_the_navigation_and_lists_stay_short() -> N
             targets = [(ROOT / page).parent / link for link in links]
             listed += [path.resolve().relative_to(ROOT).as_posix() for path in targets]
     pages = [page for page in listed if page.startswith("docs/")]
-    assert sorted(pages) == sorted([*(one for one in PAGES if "/" in one), "docs/tour.ipynb"])
+    others = ["docs/tour.ipynb", "docs/examples/GALLERY_HEADER.rst"]
+    assert sorted(pages) == sorted([*(one for one in PAGES if "/" in one), *others])
+
+
+@pytest.mark.parametrize("name", [path.stem for path in EXAMPLES])
+def test_examples_of_the_gallery_name_what_is_there(name) -> None:
+    """The site runs them; here a name or a page that has gone is found."""
+    (path,) = [one for one in EXAMPLES if one.stem == name]
+    text = path.read_text(encoding="utf-8")
+    used = re.findall(r"\bib((?:\.[A-Za-z_]\w*)+)", text)
+    for found in (*used, *re.findall(r"`~?implicit_bias((?:\.\w+)+)`", text)):
+        assert operator.attrgetter(found[1:])(ib), found
+    for page in re.findall(r":doc:`/([\w-]+)`", text):
+        assert f"docs/{page}.md" in PAGES, page
 
 
 @pytest.mark.parametrize("page", GENERATED)
