@@ -41,6 +41,7 @@ nb_execution_raise_on_error, nb_execution_timeout = True, -1
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
+    "subsection_order": [f"examples/{name}" for name in ("limits", "training", "networks")],
     "filename_pattern": r"\.py$",
     "copyfile_regex": "(?!)",
     "matplotlib_animations": True,
@@ -116,7 +117,7 @@ def thumbnails(names: list[str]) -> str:
         (picture,) = (DOCS / f"gallery/{folder}/images/thumb").glob(f"sphx_glr_{file}_thumb.*")
         shown = picture.relative_to(DOCS).as_posix()
         links.append(f"[![{title}]({shown})](gallery/{name}.rst)")
-    return "\n".join(links)
+    return ":::{container} thumbnails\n" + "\n".join(links) + "\n:::"
 
 
 def animations(app: Any, doctree: nodes.document) -> None:

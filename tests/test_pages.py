@@ -223,7 +223,7 @@ def test_examples_of_the_gallery_name_what_is_there(name) -> None:
     used = re.findall(r"\bib((?:\.[A-Za-z_]\w*)+)", text)
     for found in (*used, *re.findall(r"`~?implicit_bias((?:\.\w+)+)`", text)):
         assert operator.attrgetter(found[1:])(ib), found
-    for page in re.findall(r":doc:`/([\w-]+)`", text):
+    for page in re.findall(r":doc:`[^`]*</([\w-]+)>`", text):
         assert f"docs/{page}.md" in PAGES, page
 
 

@@ -4,7 +4,8 @@ A constraint of your own, in cvxpy
 
 What does a symmetry cost? Every program of this package can be stated in cvxpy, as its paper
 writes it, and takes further terms and constraints there. Here the max-margin predictor of two
-digits has to give an image and its mirror image the same score (:doc:`/programs`).
+digits has to give an image and its mirror image the same score (:doc:`programs in cvxpy
+</programs>`).
 """
 
 import cvxpy as cp

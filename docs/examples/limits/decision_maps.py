@@ -3,8 +3,9 @@ Decision maps on the way to the limit
 =====================================
 
 Where does gradient descent take a gated linear network? Its limit is the solution of a convex
-program in the data and the gates, which is known before any training (:doc:`/gln`). Here the plane
-has four quadrants, one for each pair of contexts, and a linear predictor in each.
+program in the data and the gates, which is known before any training (:doc:`gated linear networks
+</gln>`). Here the plane has four quadrants, one for each pair of contexts, and a linear predictor
+in each.
 """
 
 import matplotlib.pyplot as plt

@@ -4,7 +4,7 @@ Kernels before and after training
 
 Does a network stay near the kernel that it starts with? In the lazy picture it does. Under a loss
 that falls for ever no network stays there: its weights grow, and its tangent kernel turns
-(:doc:`/kernels`).
+(:doc:`kernels </kernels>`).
 """
 
 import matplotlib.pyplot as plt

@@ -4,8 +4,8 @@ Adam, Muon and gradient descent: each has a limit of its own
 
 Which margin does an optimiser make large? That in the norm in which its steps are steepest: Adam
 without its constant the largest entry, Muon the spectral norm, gradient descent the Euclidean one
-(:doc:`/norms-of-optimisers`). All three are trained here on three classes of digits, and each of
-them is measured against all three certified optima.
+(:doc:`norms of optimisers </norms-of-optimisers>`). All three are trained here on three classes of
+digits, and each of them is measured against all three certified optima.
 """
 
 import matplotlib.pyplot as plt

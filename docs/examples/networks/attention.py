@@ -4,7 +4,7 @@ Attention maps, and the program that they come to
 
 Which token does attention select, and in which direction do its weights grow? It depends on the
 start, but once it has selected, the direction is that of the max-margin program of the selected
-tokens (:doc:`/attention`).
+tokens (:doc:`attention </attention>`).
 """
 
 import matplotlib.pyplot as plt

@@ -4,8 +4,8 @@ A network with biases, and what becomes of it
 
 No theorem names the limit of a network with biases, which is not homogeneous. But as all weights
 grow the upper biases come to nothing beside the rest: :func:`~implicit_bias.diagnose` says which
-parameters those are, and of which network training then solves the margin problem
-(:doc:`/diagnose`).
+parameters those are, and of which network training then solves the margin problem (:doc:`diagnosis
+</diagnose>`).
 """
 
 import matplotlib.pyplot as plt

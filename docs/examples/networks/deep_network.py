@@ -3,8 +3,8 @@ A deep network between a bound and its local limit
 ==================================================
 
 Of networks that are gated in several layers no theorem names the limit. What can be certified is a
-bound of all networks with these gates, and the local optimum next to each trained one
-(:doc:`/deep-networks`).
+bound of all networks with these gates, and the local optimum next to each trained one (:doc:`deep
+networks </deep-networks>`).
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ Folds of a ReLU network
 =======================
 
 Where does a ReLU network bend? Along the lines on which one of its units switches, and these lines
-say almost all about it: a general network can be read off from them (:doc:`/equivalence`).
-Training moves them to where the labels change.
+say almost all about it: a general network can be read off from them (:doc:`equivalence
+</equivalence>`). Training moves them to where the labels change.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ A network with gates of your own
 ================================
 
 Do gates have to be half-spaces? Anything with a method ``transform(X)`` that returns 0 and 1 will
-do: the limit, its certificate and its theorem are the same (:doc:`/frelu`). These gates are rings
-around the origin and sectors of the plane.
+do: the limit, its certificate and its theorem are the same (:doc:`frozen gates </frelu>`). These
+gates are rings around the origin and sectors of the plane.
 """
 
 import matplotlib.pyplot as plt

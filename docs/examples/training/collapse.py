@@ -4,7 +4,8 @@ Collapse of features
 
 What do the last layers of a classifier look like in the end? If features are free, those of one
 class become one vector, and the vectors of the classes a figure that only the sizes of the classes
-decide (:doc:`/collapse`). Here one class has four times as many samples as each of the others.
+decide (:doc:`neural collapse </collapse>`). Here one class has four times as many samples as each
+of the others.
 """
 
 import matplotlib.pyplot as plt

@@ -4,7 +4,7 @@ How far do trainers come?
 
 The limit is known; how long does it take to get there? Four trainers start from the same weights
 of a gated linear network. What each still lacks of the largest margin is measured against the
-certified optimum (:doc:`/trainers`).
+certified optimum (:doc:`trainers </trainers>`).
 """
 
 import matplotlib.pyplot as plt

@@ -3,7 +3,8 @@ An optimiser in a loop of your own
 ==================================
 
 Can a plain torch loop reach a limit? With an optimiser of :mod:`implicit_bias.optim` it can: the
-closure returns the margins of all samples, and everything else stays yours (:doc:`/optimisers`).
+closure returns the margins of all samples, and everything else stays yours (:doc:`trainers as
+optimisers </optimisers>`).
 """
 
 import matplotlib.pyplot as plt

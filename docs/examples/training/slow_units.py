@@ -3,8 +3,8 @@ Slow units: what finite time hides
 ==================================
 
 Is a network with a small loss near its limit? A unit that the limit needs may still be asleep. Its
-dual norm tells: above 1 it wakes up, like a power of log(1/loss), and below 1 it dies
-(:doc:`/slow-units`).
+dual norm tells: above 1 it wakes up, like a power of log(1/loss), and below 1 it dies (:doc:`slow
+units </slow-units>`).
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ A sweep: hundreds of limits in one table
 ========================================
 
 How does the norm of a limit grow with the number of samples, and what do more units change? A
-sweep runs a model for every combination of options and makes one table of it (:doc:`/sweeps`).
-With no training step a cell is a certified limit, and takes milliseconds.
+sweep runs a model for every combination of options and makes one table of it (:doc:`sweeps
+</sweeps>`). With no training step a cell is a certified limit, and takes milliseconds.
 """
 
 from tempfile import TemporaryDirectory

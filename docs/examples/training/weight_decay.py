@@ -3,8 +3,8 @@ Weight decay: one program for each penalty
 ==========================================
 
 Where does a network end whose weights decay? At the solution of a convex program that is finite,
-and is reached (:doc:`/finite-limits`). As the penalty falls its units come alive one after the
-other.
+and is reached (:doc:`finite limits </finite-limits>`). As the penalty falls its units come alive
+one after the other.
 """
 
 import matplotlib.pyplot as plt
@@ -41,8 +41,8 @@ gap = middle.gap_of(network, X, y, gating.transform(X))
 print(f"gap of the trained network at penalty {penalties[4]:.1g}: {gap:.1e}")
 
 # %%
-# From left to right along the path: no unit, a few, those of the largest margin. The theorem has
-# no bad minimum, at any width, and needs no separable data.
+# From left to right along the path: no unit, a few, those of the largest margin. By the theorem
+# there is no bad minimum, at any width, whether the data are separable or not.
 
 side = np.linspace(-1.05, 1.05, 90)
 grid = np.stack([*np.meshgrid(side, side), np.ones((90, 90))], axis=-1).reshape(-1, 3)
@@ -50,7 +50,13 @@ maps = [np.tanh(fit.predictor(grid, gating.transform(grid)).reshape(90, 90)) for
 norms = np.array([fit.unit_norms for fit in path])
 figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.9), layout="constrained")
 image = axes[0].imshow(
-    maps[0], origin="lower", extent=(-1.05, 1.05, -1.05, 1.05), cmap="RdBu_r", vmin=-1, vmax=1
+    maps[0],
+    origin="lower",
+    extent=(-1.05, 1.05, -1.05, 1.05),
+    cmap="coolwarm",
+    vmin=-1,
+    vmax=1,
+    alpha=0.6,
 )
 axes[0].scatter(points[:, 0], points[:, 1], c=y, cmap="coolwarm", s=18, edgecolors="k", lw=0.5)
 axes[1].semilogx(penalties, norms)
