@@ -26,9 +26,13 @@ document.addEventListener("DOMContentLoaded", () => {
     rows.forEach((row) => (row.hidden = !fits(row)));
     tables.forEach((table) => {
       const shown = rows.some((row) => !row.hidden && table.contains(row));
-      table.closest("section").hidden = !shown;
+      const section = table.closest("section");
+      section.hidden = !shown;
+      const entry = document.querySelector(`.page-toc a[href="#${section.id}"]`);
+      if (entry) entry.parentElement.hidden = !shown;
     });
-    found.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
+    const left = rows.filter((row) => !row.hidden).length;
+    found.textContent = `${left} of ${rows.length} results${left ? "" : ": none names all of these"}`;
   }
   const bar = document.createElement("p");
   bar.className = "filters";

@@ -40,10 +40,9 @@ agreement = (np.sign(run.scores) == predicted).mean(axis=1)
 ratio = run.normalised_margin * limit.objective
 
 # %%
-# The labels of the network become those of the limit, first far from the margins and then
-# everywhere. The theorem of Lippl, Abbott and Chung says that the limit is the only place where
-# training can end if every unit stays alive; the margin ratio measures how near the network has
-# come.
+# The labels of the network become those of the limit. By the theorem of Lippl, Abbott and Chung a
+# stationary point of the margin problem in which every unit is alive is this limit; the margin
+# ratio measures how near the network has come.
 
 figure, axes = plt.subplots(1, 2, figsize=(7.2, 4.1), layout="constrained", sharey=True)
 for ax, labels in zip(axes, (predicted, np.sign(run.scores[0])), strict=True):

@@ -38,9 +38,9 @@ for seed in range(3):
     print(f"start {seed}: {local[-1].status.name}, value {local[-1].value:.4f}")
 
 # %%
-# Curves come down to lines of their own colour, the certified optima next to them. Starts may end
-# at different ones. The bound below holds for every network with these gates, and is not attained:
-# what lies between it and the best local optimum is what nobody knows.
+# Curves come down to lines of their own colour, the certified optima next to them, and starts may
+# end at different ones. The bound holds for every network with these gates, and need not be
+# attained: no theorem says what is between it and the best local optimum (grey).
 
 figure, ax = plt.subplots(figsize=(6.6, 4.2), layout="constrained")
 for seed, (run, point) in enumerate(zip(runs, local, strict=True)):
