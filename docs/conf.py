@@ -114,8 +114,9 @@ def thumbnails(names: list[str]) -> str:
     for name in names:
         folder, _, file = name.rpartition("/")
         title = (DOCS / f"examples/{name}.py").read_text("utf-8").splitlines()[1]
-        (picture,) = (DOCS / f"gallery/{folder}/images/thumb").glob(f"sphx_glr_{file}_thumb.*")
-        shown = picture.relative_to(DOCS).as_posix()
+        made = (DOCS / f"gallery/{folder}/images/thumb").glob(f"sphx_glr_{file}_thumb.*")
+        # Before an animation has run there is a picture in its place, which stays.
+        shown = max(made, key=lambda one: one.stat().st_mtime).relative_to(DOCS).as_posix()
         links.append(f"[![{title}]({shown})](gallery/{name}.rst)")
     return ":::{container} thumbnails\n" + "\n".join(links) + "\n:::"
 
