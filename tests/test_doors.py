@@ -31,7 +31,7 @@ from tests.walk import (
 )
 
 
-@pytest.mark.parametrize("path", [path for path in exported() if doors_of(path)])
+@pytest.mark.parametrize("path", [one for one in exported() if is_ours(one) or doors_of(one)])
 def test_examples_do_what_they_say_and_wrong_arguments_are_refused_by_name(
     path, tmp_path, monkeypatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of exported names, run as a reader would paste them."""
+"""The examples in the docstrings of exported names: each has one; `test_doors` runs them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 import numpy as np
-import pytest
 
 import implicit_bias as ib
 from tests.test_package import NAMESPACES
@@ -42,16 +41,3 @@ def examples(path: str) -> list[doctest.DocTest]:
 def test_every_name_has_an_example() -> None:
     without = [path for path in exported() if is_ours(path) and not examples(path)]
     assert without == []
-
-
-@pytest.mark.parametrize("path", [one for one in exported() if is_ours(one)])
-def test_examples_do_what_they_say(path, tmp_path, monkeypatch) -> None:
-    from tests.walk import doors_of  # which reads names here
-
-    if doors_of(path):
-        pytest.skip("runs where its arguments are varied: `tests/test_doors.py`")
-    monkeypatch.chdir(tmp_path)
-    report: list[str] = []
-    for test in examples(path):
-        doctest.DocTestRunner(verbose=False).run(test, out=report.append)
-    assert not report, "\n".join(report)
