@@ -14,6 +14,8 @@ after `torch.manual_seed`. One row a network and level of u, `any_network.csv`:
     h_residual       KKT residual of f_H, if it separates
     increment        sine of the angle between the weights and what they moved by since they had a
                      third of this u
+    ..._least, _most the same over the next 100 steps: samples on the margin take turns from step to
+                     step, and kinks with them
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ from .tables import Kept, keep_rows, out_folder, sizes
 Levels = tuple[tuple[float, float], ...]
 LEVELS: Levels = ((30.0, 9.5), (300.0, 95.0), (3000.0, 949.0))
 SMALL, FULL = 30, 10_000
+# Steps after a level over which ranges are taken, and one in how many of them has its residuals.
+N_AFTER, ONE_IN = 100, 5
 Weights = dict[str, Tensor]
 
 
@@ -57,11 +61,11 @@ class Residual(torch.nn.Module):
         return scores
 
 
-def layers(*widths: int) -> torch.nn.Sequential:
-    """Linear layers with biases, and ReLUs between them."""
+def layers(*widths: int, act: type[torch.nn.Module] = torch.nn.ReLU) -> torch.nn.Sequential:
+    """Linear layers with biases, and ReLUs or others between them."""
     parts: list[torch.nn.Module] = []
     for below, above in pairwise(widths):
-        parts += [torch.nn.Linear(below, above), torch.nn.ReLU()]
+        parts += [torch.nn.Linear(below, above), act()]
     return torch.nn.Sequential(*parts[:-1])
 
 
@@ -119,6 +123,7 @@ RUNS: Mapping[str, Run] = MappingProxyType(
             vanishing=("2.bias", "4.bias"),
             levels=((30.0, 9.5), (95.0, 30.0), (949.0, 300.0)),
         ),
+        "GELU 2-16-1": Run(lambda: layers(2, 16, 1, act=torch.nn.GELU), vanishing=("2.bias",)),
         "2-4-4-1, seed 0": Run(
             lambda: layers(2, 4, 4, 1),
             0,
@@ -141,22 +146,22 @@ def log_loss(scores: Tensor, y: Tensor) -> Tensor:
     return torch.logsumexp(each, 0) - math.log(len(y))
 
 
-def trained(run: Run, levels: list[float]) -> Iterator[tuple[float, int, Weights]]:
-    """Yield u, the number of steps and the weights as soon as u has reached each level."""
+def start(run: Run) -> torch.nn.Module:
     torch.manual_seed(run.seed)
     given = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     network = run.make()
     torch.set_default_dtype(given)
+    return network
+
+
+def iterates(run: Run, network: torch.nn.Module) -> Iterator[float]:
+    """Yield u of the network, and take a step of it before the next."""
     X, y = (torch.tensor(one) for one in run.data())
     weights = list(network.parameters())
-    left, n_steps = sorted(levels), 0
-    while left:
+    while True:
         u = -log_loss(network(X), y)
-        if float(u.detach()) >= left[0]:
-            yield float(u.detach()), n_steps, copy.deepcopy(network.state_dict())
-            left.pop(0)
-            continue
+        yield float(u.detach())
         gradients = torch.autograd.grad(u, weights)
         with torch.no_grad():
             length = float(torch.stack([g.square().sum() for g in gradients]).sum().sqrt())
@@ -164,7 +169,17 @@ def trained(run: Run, levels: list[float]) -> Iterator[tuple[float, int, Weights
             step = min(0.01 * size, 0.3 / length) / length
             for w, g in zip(weights, gradients, strict=True):
                 w.add_(g, alpha=step)
-        n_steps += 1
+
+
+def trained(run: Run, levels: list[float]) -> Iterator[tuple[float, int, Weights]]:
+    """Yield u, the number of steps and the weights as soon as u has reached each level."""
+    network, left = start(run), sorted(levels)
+    for n_steps, u in enumerate(iterates(run, network)):
+        while left and u >= left[0]:
+            yield u, n_steps, copy.deepcopy(network.state_dict())
+            left.pop(0)
+        if not left:
+            return
 
 
 def rows(names: tuple[str, ...] = tuple(RUNS), most: float = SMALL) -> Iterator[dict[str, Any]]:
@@ -186,13 +201,32 @@ def measured(run: Run, weights: Weights, earlier: Weights) -> dict[str, Any]:
     network = run.make().double()
     network.load_state_dict(weights)
     X, y = run.data()
-    level = ib.measures.kkt_level(network, X, y)
+    level, rest = ib.measures.kkt_level(network, X, y), homogenised(run, network)
     return {
         "margin": level.smallest_margin, "shares": shares(run, network),
         "ratio_bound": level.ratio_bound, "ratio": level.ratio,
         "residual": level.residual, "one_sided": level.one_sided, "kinks": level.n_kinks,
-        **homogenised(run, network, level.smallest_margin),
+        "h_margin": least_margin(rest, X, y) / level.smallest_margin,
+        "h_residual": residual_if_separating(rest, X, y),
         "increment": increment_residual(earlier, network, head=run.head),
+        **ranges(run, network),
+    }  # fmt: skip
+
+
+def ranges(run: Run, network: torch.nn.Module) -> dict[str, float]:
+    """Return the least and the most of f_H's margin over further steps, and the least residuals."""
+    X, y = run.data()
+    after = copy.deepcopy(network)
+    margins, own, rest = [], [], []
+    for n_steps, _ in zip(range(N_AFTER + 1), iterates(run, after), strict=False):
+        margin = least_margin(after, X, y)
+        margins.append(least_margin(homogenised(run, after), X, y) / margin)
+        if n_steps % ONE_IN == 0:
+            own.append(ib.measures.kkt_level(after, X, y).residual)
+            rest.append(residual_if_separating(homogenised(run, after), X, y))
+    return {
+        "h_margin_least": min(margins), "h_margin_most": max(margins),
+        "residual_least": min(own), "h_residual_least": float(np.min(rest)),
     }  # fmt: skip
 
 
@@ -204,28 +238,32 @@ def shares(run: Run, network: torch.nn.Module) -> str:
     return " ".join(f"{name} {float(p.norm()) / size:.4f}" for name, p in own.items())
 
 
-def homogenised(run: Run, network: torch.nn.Module, margin: float) -> dict[str, float]:
-    """Return margin and residual of f_H, in which some tensors are 0 and not trained."""
-    X, y = run.data()
+def homogenised(run: Run, network: torch.nn.Module) -> torch.nn.Module:
+    """Return f_H, in which some tensors are 0 and not trained, and GELU is ReLU."""
     rest = copy.deepcopy(network)
+    if isinstance(rest, torch.nn.Sequential):
+        left = [torch.nn.ReLU() if isinstance(one, torch.nn.GELU) else one for one in rest]
+        rest = torch.nn.Sequential(*left)
     if isinstance(rest, Residual):
         rest = _Branch(rest)
     for name, p in rest.named_parameters():
         if name in run.vanishing:
             p.data.zero_()
             p.requires_grad_(False)
+    return rest
+
+
+def least_margin(network: torch.nn.Module, X: np.ndarray, y: np.ndarray) -> float:
     with torch.no_grad():
-        scores = rest(torch.tensor(X))
-    own = torch.tensor(y)
-    if own.ndim == 1:
-        least = float((own * scores[:, 0]).min())
-    else:
-        of_class = (scores * own).sum(1, keepdim=True)
-        least = float((of_class - scores)[own == 0].min())
-    if not least > 0:
-        return {"h_margin": least / margin, "h_residual": math.nan}
-    found = ib.measures.kkt_level(rest, X, y)
-    return {"h_margin": least / margin, "h_residual": found.residual}
+        scores = network(torch.tensor(X)).numpy()
+    if y.ndim == 1:
+        return float((y * scores[:, 0]).min())
+    return float(((scores * y).sum(1, keepdims=True) - scores)[y == 0].min())
+
+
+def residual_if_separating(network: torch.nn.Module, X: np.ndarray, y: np.ndarray) -> float:
+    separates = least_margin(network, X, y) > 0
+    return ib.measures.kkt_level(network, X, y).residual if separates else math.nan
 
 
 class _Branch(torch.nn.Module):

@@ -105,7 +105,7 @@ class KKTLevel(ReadOnly, Measured):
     n_kinks: int = quantity(
         "pairs of a row and a unit at a kink",
         doc="Of rows with margins up to 1.1 times the smallest; inputs of the activation are at "
-        "most 0.05 of their median size.",
+        "most 0.05 of their median size, differences in a maximum of that of what is compared.",
     )
     multipliers: Array = part(
         "(n,) multipliers lam, of K classes (n, K) with 0 at a sample's own; read-only. In l2 "
@@ -167,7 +167,8 @@ def kkt_level(
 
     Trained ReLU networks have margins on both sides of kinks: with the gradients of one side alone
     the residual of a network that has converged may be anything. Gates are read from activations
-    `relu`, `leaky_relu`, `prelu` and `clamp(min=0)`. With kinks in one layer of a path the bounds
+    `relu`, `leaky_relu`, `prelu` and `clamp(min=0)`, and from maxima: of two, along axes, in
+    windows of equal size. With kinks in one layer of a path the bounds
     are over all gradients in G_r; with kinks in several layers over those that the search met, and
     more of them could raise rho further.
 

@@ -97,6 +97,63 @@ def test_the_command_takes_the_steps_that_are_written_out(by_hand) -> None:
     assert row["margin"] == pytest.approx(expected.smallest_margin, rel=0.02)
 
 
+GELU = "GELU 2-16-1"
+NAN = float("nan")
+# Of another implementation of the same runs, level by level: some shares, the residual of f_H, its
+# margin over that of the network, and the increment residual; NaN where it has none.
+ELSEWHERE = {
+    "2-16-1": (
+        {"2.bias": (0.031, 0.0125, 0.0048)},
+        (0.188, 0.047, 0.029), (0.983, 0.998, 0.9995), (0.103, 0.041, 0.024)),
+    "2-10-10-1": (
+        {"2.bias": (0.111, 0.074, 0.045), "4.bias": (0.028, 0.011, 0.005)},
+        (NAN, 0.81, 0.75), (0.676, 0.920, 0.980), (0.200, 0.103, 0.064)),
+    "residual": (
+        {"above.bias": (0.045, 0.031, 0.018), "head.bias": (0.039, 0.019, 0.009)},
+        (NAN, 0.99, 0.056), (0.768, 0.935, 0.983), (NAN, NAN, NAN)),
+    "softmax": (
+        {"2.bias": (0.096, 0.044, 0.011)},
+        (NAN, 0.060, 0.043), (0.904, 0.984, 0.9993), (NAN, NAN, NAN)),
+    "batch norm": (
+        {"0.weight": (0.101, 0.039), "3.bias": (0.018, 0.001)},
+        (0.166, 0.069), (0.985, 1.0), (NAN, NAN)),
+    "2-10-10-1, seed 0": (
+        {"4.bias": (NAN, 0.976, 0.9989), "2.bias": (NAN, 0.025, 0.0035)},
+        (NAN, NAN, NAN), (0, 0, 0), (NAN, 0.120, NAN)),
+    "2-4-4-1, seed 0": (
+        {"2.bias": (NAN, 0.456, 0.555), "4.weight": (NAN, 0.634, 0.660),
+         "0.weight": (NAN, 0.384, 0.311)},
+        (NAN, NAN, NAN), (0, 0, 0), (NAN, NAN, NAN)),
+    GELU: ({}, (NAN, NAN, NAN), (0.873, 0.942, 0.981), (NAN, NAN, NAN)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_kept_rows_have_the_digits_of_another_implementation_of_the_runs(name) -> None:
+    table = kept_rows("any_network").query("network == @name").sort_values("u")
+    shares, residuals, margins, increments = ELSEWHERE[name]
+    found = [dict(zip(*[iter(row.split())] * 2, strict=True)) for row in table.shares]
+    for tensor, known in shares.items():
+        own = [float(row[tensor]) for row in found]
+        np.testing.assert_allclose(own, np.where(np.isnan(known), own, known), atol=1.2e-3)
+    # Samples on the margin take turns from step to step: what moves with them, by as much as .07 at
+    # u = 30, lies within the range of the next hundred steps.
+    between = zip(margins, table.h_margin_least, table.h_margin_most, strict=True)
+    assert all(least - 5e-4 <= known <= most + 5e-4 for known, least, most in between)
+    low, high = table.h_residual_least, table.h_residual
+    for known, least, most in zip(residuals, low, high, strict=True):
+        assert np.isnan(known) or least - 5e-3 <= known <= most + 5e-3
+    known = np.where(np.isnan(increments), table.increment, increments)
+    np.testing.assert_allclose(table.increment, known, atol=6e-4)
+
+
+def test_what_is_left_of_gelu_comes_to_its_margin_more_slowly_than_biases_vanish() -> None:
+    table = kept_rows("any_network").set_index("network")
+    units = table.loc[GELU]
+    assert (units.h_margin.to_numpy() < table.loc["2-16-1"].h_margin.to_numpy() - 0.01).all()
+    assert units.residual.to_numpy() == pytest.approx(units.one_sided.to_numpy())  # no kinks
+
+
 def test_kept_residuals_fall_and_those_of_one_side_stay() -> None:
     for name, table in kept_rows("any_network").groupby("network"):
         first, *_, last = table.sort_values("u").to_dict("records")
@@ -104,5 +161,5 @@ def test_kept_residuals_fall_and_those_of_one_side_stay() -> None:
         assert last["increment"] < first["increment"], name
         assert last["residual"] < 0.25, name
         # Where a bias carries the scores, kinks of the layers below do not matter.
-        assert (last["one_sided"] > 0.25) == (name != "2-10-10-1, seed 0"), name
+        assert (last["one_sided"] > 0.25) == (name not in ("2-10-10-1, seed 0", GELU)), name
         assert (table.ratio_bound <= table.ratio).all() and (table.ratio <= 1).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 
 import cvxpy as cp
 import numpy as np
@@ -201,3 +202,60 @@ def test_without_time_the_search_ends_where_it_is(trained) -> None:
     assert limit.status is Status.FAILED and "within `max_seconds`" in limit.reason
     with pytest.raises(ValueError, match="`max_seconds` must be"):
         ib.local_limit(trained, X, Y, max_seconds=0)
+
+
+class Larger(nn.Module):
+    """The larger of two linear scores, as a maximum or by a comparison."""
+
+    degree = 1
+
+    def __init__(self, W: np.ndarray, *, compared: bool = False) -> None:
+        super().__init__()
+        self.W, self.compared = nn.Parameter(torch.tensor(W)), compared
+
+    def forward(self, X: Tensor) -> Tensor:
+        scores = X @ self.W.T
+        if self.compared:
+            return torch.where(scores[:, 0] > scores[:, 1], scores[:, 0], scores[:, 1])
+        return scores.amax(1)
+
+
+def labelled_by_the_larger(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    inputs, W = rng.normal(size=(7, 3)), rng.normal(size=(2, 3))
+    return W, inputs, np.sign((inputs @ W.T).max(1))
+
+
+@pytest.mark.parametrize("seed", [1, 7, 40])
+def test_a_maximum_ends_at_the_optimum_of_one_choice_of_the_larger_score(seed) -> None:
+    # Behind a choice of who has a margin of 1 on each positive sample, the program is convex.
+    W, inputs, y = labelled_by_the_larger(seed)
+    limit = ib.local_limit(Larger(W), inputs, y)
+    assert limit.status is Status.LOCAL_OPTIMUM
+    V, values = cp.Variable(W.shape), []
+    below = [inputs[y < 0] @ V[k] <= -1 for k in (0, 1)]
+    for choice in itertools.product((0, 1), repeat=int((y > 0).sum())):
+        above = [x @ V[k] >= 1 for x, k in zip(inputs[y > 0], choice, strict=True)]
+        values.append(cp.Problem(cp.Minimize(cp.norm(V, "fro")), above + below).solve("CLARABEL"))
+    assert np.abs(np.array(values) / limit.value - 1).min() < 1e-6
+
+
+def test_steps_that_end_without_a_multiplier_end_the_search_alone() -> None:
+    W, inputs, y = labelled_by_the_larger(41)
+    limit = ib.local_limit(Larger(W, compared=True), inputs, y)
+    assert limit.status is Status.FAILED and "no KKT point" in limit.reason
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_maxima_of_windows_are_met_where_two_places_are_as_large(seed) -> None:
+    torch.manual_seed(seed)
+    network = nn.Sequential(
+        nn.Conv2d(1, 2, 2, bias=False), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 2, bias=False)
+    ).double()
+    network.degree = 2
+    images = np.random.default_rng(seed).normal(size=(8, 1, 3, 3))
+    classes = network(torch.tensor(images)).argmax(1).numpy()
+    stepped(network, images, classes, 300)
+    limit = ib.local_limit(network, images, np.eye(2)[classes])
+    assert limit.status is Status.LOCAL_OPTIMUM and limit.n_kinks > 0
+    assert lowest_nearby(limit, images, classes) > 1

@@ -312,6 +312,72 @@ def test_gates_are_found_whatever_form_an_activation_has(
     assert found.residual <= found.one_sided
 
 
+class LargestOf(torch.nn.Module):
+    """The largest of (n, k) scores that are linear in the inputs, taken in some way."""
+
+    def __init__(self, W: Array, largest: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.below, self.largest = torch.nn.Linear(W.shape[1], len(W), bias=False), largest
+        self.below.weight = torch.nn.Parameter(torch.tensor(W))
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        return self.largest(self.below(X)).reshape(-1, 1)
+
+
+MAXIMA: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "maximum": lambda z: torch.maximum(torch.maximum(z[:, 0], z[:, 1]), z[:, 2]),
+    "max of two": lambda z: torch.max(z[:, 2], torch.max(z[:, 0], z[:, 1])),
+    "max": lambda z: z.max(1).values,
+    "max, by name": lambda z: torch.max(z, dim=-1)[0],
+    "amax": lambda z: z.view(-1, 3, 1).amax((1, 2)),
+    "pool": lambda z: torch.nn.MaxPool1d(3)(z[:, None]),
+    "pool of pools": lambda z: torch.nn.MaxPool1d(2)(torch.nn.MaxPool1d(2, 1)(z[:, None])),
+    "images": lambda z: torch.nn.functional.max_pool2d(z[:, None, None], (1, 3)),
+    "padded": lambda z: torch.nn.functional.max_pool2d(z[:, None, None], 3, 3, (1, 0)),
+    "spread": lambda z: torch.max_pool1d(z[:, None].repeat_interleave(2, 2), 3, dilation=2),
+    "boxes": lambda z: torch.nn.MaxPool3d((3, 1, 1))(z[:, None, :, None, None]),
+    "adaptive": lambda z: torch.nn.AdaptiveMaxPool2d((1, None))(z[:, None, :, None]),
+}
+
+
+@pytest.mark.parametrize("largest", MAXIMA.values(), ids=MAXIMA)
+def test_a_kkt_point_where_a_maximum_is_tied_is_one(largest) -> None:
+    # Each of three gets a third of the multiplier lam |x|^2 = 3; differentiation picks some.
+    x = np.array([3.0, 4.0])
+    W = np.outer(np.ones(3), x) / 25 * (1 + 1e-9 * np.arange(3))[:, None]
+    found = kkt_level(LargestOf(W, largest), x[None], [1])
+    assert found.residual < 1e-6 and found.ratio_bound == pytest.approx(1, abs=1e-6)
+    assert found.one_sided > 0.5
+    assert found.multipliers.tolist() == pytest.approx([3 / 25], rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_windows_of_images_have_the_gradients_of_all_that_is_nearly_largest(seed) -> None:
+    rng = np.random.default_rng(seed)
+    images = rng.integers(0, 3, (5, 1, 4, 4)) + 1e-6 * rng.normal(size=(5, 1, 4, 4))
+    torch.manual_seed(seed)
+    network = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 1, 1, bias=False), torch.nn.MaxPool2d(2), torch.nn.Flatten(),
+        torch.nn.Linear(4, 1, bias=False),
+    ).double()  # fmt: skip
+    w, v = (p.detach().numpy().ravel() for p in network.parameters())
+    scores = network(torch.tensor(images)).detach().numpy()[:, 0]
+    X, y = images / np.abs(scores)[:, None, None, None], np.sign(scores)
+    columns = []
+    for image, label in zip(X[:, 0], y, strict=True):
+        windows = [image[i : i + 2, j : j + 2].ravel() for i in (0, 2) for j in (0, 2)]
+        near = [
+            one[np.ptp([w * one, np.full(4, (w * one).max())], axis=0) < 1e-3] for one in windows
+        ]
+        columns += [
+            label * np.array([v @ chosen, *(w[0] * np.array(chosen))])
+            for chosen in itertools.product(*near)
+        ]
+    theta = np.array([*w, *v])
+    least = nnls(np.array(columns).T, theta)[1] / np.linalg.norm(theta)
+    assert kkt_level(network, X, y).residual == pytest.approx(least, abs=1e-5)
+
+
 def test_margins_far_beyond_what_a_loss_resolves_are_no_matter() -> None:
     network = ReLU(3, 5, random_state=0)
     X = np.random.default_rng(0).normal(size=(6, 3))

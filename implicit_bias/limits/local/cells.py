@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,8 +15,9 @@ from .newton import Point
 from .problem import MarginProblem
 from .successive import Approach, linearised, lower_towards
 
-# Sets of gates that enter while one step is solved; the next one may ask for more.
-_SETS = 20
+# Sets of gates that enter while one step is solved, the next one may ask for more; and the share by
+# which what the step promises may still change for it to be tried before.
+_SETS, _SETTLED = 20, 0.02
 # Of a margin of 1: what its linearisation may lack behind other gates.
 _SHORT = 1e-7
 # Inputs of activations that are 0 up to rounding, as parts of the largest of the activation.
@@ -142,9 +144,10 @@ def approach_through(
     """Go as `approaches` does, through the cells on the way, up to a residual."""
     last, w = None, cells.of.rescaled(w)
     for rounds in range(1, max_rounds + 1):
-        if cells.of.is_late:
-            break
+        moved, promised = None, math.inf
         for sets in range(_SETS):
+            if cells.of.is_late:
+                return cells, last
             gradients = cells.problem.gradients(w)
             solved = linearised(cells.problem, w, gradients)
             if solved is None:
@@ -152,11 +155,14 @@ def approach_through(
             lam, active = solved
             u = gradients.T @ lam
             more = cells.short_at(w, u)
-            if len(more.index) == len(cells.index) or sets + 1 == _SETS or cells.of.is_late:
+            complete = len(more.index) == len(cells.index) or sets + 1 == _SETS
+            before, promised = promised, float(w @ w - u @ u)
+            last = Approach(w, lam, active, float((w - u).norm() / w.norm()), rounds)
+            if complete or before - promised <= _SETTLED * promised:
+                moved = None if last.residual <= enough else lower_towards(cells.of, w, u)
+            if complete or moved is not None:
                 break
             cells = more
-        last = Approach(w, lam, active, float((w - u).norm() / w.norm()), rounds)
-        moved = None if last.residual <= enough else lower_towards(cells.of, w, u)
         if moved is None or rounds == max_rounds:
             break
         w, cells = moved, cells.at(moved, lam > 0)
@@ -230,7 +236,8 @@ class Kinks:
                 .index_add_(1, sample, torch.stack([(1 - gates) * one, gates * one]))
                 for one in (per_row, lam[:, None])
             )
-            largest = [one.abs().max().expand(one.shape[1]) for one in cells.split(z)]
+            sizes = zip(mode.beside, cells.sizes, strict=True)
+            largest = [one.detach().abs().max().expand(size) for one, size in sizes]
             at_kink = (z.abs() <= _KINK * torch.cat(largest)) & there.any(0)
             pairs = at_kink.nonzero()
             row = [int((sample == n).nonzero()[0, 0]) for n in pairs[:, 0]]
@@ -243,8 +250,13 @@ class Kinks:
         pulls = pull[:, at_kink].T * torch.where(sizes > 0, sizes, 1.0)[:, None]
         least = _NO_FORCE * float(w.norm())
         live = gradients[:, w.abs() > _NO_FORCE * w.abs().max()].norm(dim=1) > _NO_FORCE * sizes
-        dead = (pulls.abs() <= least).all(1) & ~live
+        dead = (pulls.abs() <= least).all(1) & ~live & (sizes > 0)
         return cls(pairs, gradients, pulls, there[:, at_kink].T > 0, least, dead)
+
+    @property
+    def n_live(self) -> int:
+        """Number of pairs whose input changes with the weights, of units that have some."""
+        return int((self._moves & ~self.dead).sum())
 
     @property
     def held(self) -> Tensor:

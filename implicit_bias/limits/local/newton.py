@@ -153,7 +153,10 @@ def _nonnegative(problem: MarginProblem, point: Point, tol: float) -> Point:
     rows = point.gradients(problem)
     if not ActiveGradients.of(rows).dependent:
         return point
-    fit, distance = nnls(rows.T.numpy(), point.w.numpy())
+    try:
+        fit, distance = nnls(rows.T.numpy(), point.w.numpy())
+    except RuntimeError:  # it went round in circles
+        return point
     if not (math.isfinite(distance) and distance <= tol * float(point.w.norm())):
         return point
     lam = torch.zeros_like(point.lam)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,9 @@ from ...networks.protocols import check_homogeneous
 # Float64 numbers of gradients computed at once, a quarter of a gibibyte, and how many gradients:
 # each also carries the activations of its samples.
 _BATCH_ENTRIES, _BATCH = 2**25, 256
+# Rows of a Hessian that are computed together: more than these where all inputs, as often as there
+# are rows, have so many entries at most. Beyond them, what layers return is no longer in the cache.
+_FEW_ROWS, _IN_CACHE = 8, 2**18
 # Of a score: what rounding may leave of Euler's identity where terms of the score cancel.
 _EULER = 1e-6
 
@@ -129,7 +131,15 @@ class MarginProblem:
 
     def hessian(self, w: Tensor, lam: Tensor) -> Tensor:
         """Return the Lagrangian's Hessian (P, P), ``I - sum_n lam_n hess m_n``."""
-        of_margins = slope_and_hessian(self._combined(lam), w, _batch(len(w)))[1]
+        used = (lam != 0).nonzero()[:, 0]
+        some, weights = self.data.take(used), lam[used]
+        in_cache = max(_FEW_ROWS, _IN_CACHE // max(some.X.numel(), 1))
+
+        def combined(w: Tensor) -> Tensor:
+            """Return the combination of the margins that count."""
+            return weights @ self._margins(w, some)
+
+        of_margins = slope_and_hessian(combined, w, min(_batch(len(w)), in_cache))[1]
         return torch.eye(len(w), dtype=w.dtype) - (of_margins + of_margins.T) / 2
 
     def value(self, w: Tensor) -> float:
@@ -150,12 +160,6 @@ class MarginProblem:
             for p, value in zip(trained_weights(network), self.unflatten(w).values(), strict=True):
                 p.copy_(value)
         return network
-
-    def _combined(self, lam: Tensor) -> Callable[[Tensor], Tensor]:
-        # w -> sum_n lam_n m_n(w), over the samples that count.
-        used = (lam != 0).nonzero()[:, 0]
-        some, weights = self.data.take(used), lam[used]
-        return lambda w: weights @ self._margins(w, some)
 
     def _margins(self, w: Tensor, data: GatedData) -> Tensor:
         each = data.y * self.scores_at(w, data)

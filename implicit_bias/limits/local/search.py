@@ -107,12 +107,13 @@ def local_limit(
     arithmetic. That a run ends at the point computed from its weights is to be measured: the
     distance has to fall along training and the point must not change.
 
-    Of a ReLU network margins are those of all cells near by. Where a unit opposes a sample, whose
+    Of a ReLU network margins are those of all cells near by; a maximum is the ReLU of a difference,
+    and a tie its kink. Where a unit opposes a sample, whose
     margins fall as it opens, the point may lie on its kink: multipliers then hold the input of the
     unit at 0, with a share of both gates, and second order is looked at where it stays 0. With one
     that helps there (none in general position), or kinks of several layers on one sample, the
     answer is STATIONARY; with units that have no weights, whose gates may be anything, it is
-    LIVE_OPTIMUM, of the other units. Switches of maximum pooling are not met.
+    LIVE_OPTIMUM, of the other units.
 
     References
     ----------
@@ -213,7 +214,7 @@ def _judged_at_kinks(found: _Found) -> _Found:
     if cells is None or curvature is None:
         return found
     kinks = Kinks.of(cells, point)
-    found = replace(found, n_kinks=int((~kinks.dead).sum()))
+    found = replace(found, n_kinks=kinks.n_live)
     if kinks.undecided:
         return replace(found, status=Status.STATIONARY, reason=kinks.undecided, curvature=None)
     judged = _judged(cells.of, cells.gathered(point), curvature)

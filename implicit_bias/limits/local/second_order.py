@@ -132,8 +132,10 @@ def _constrained(here: _Here, root: Array) -> tuple[Array, Indices]:
     return step, working[q > _NO_MULTIPLIER * q.max()]
 
 
-def _refitted(problem: MarginProblem, w: Tensor, support: Indices) -> Approach:
+def _refitted(problem: MarginProblem, w: Tensor, support: Indices) -> Approach | None:
     # With the multipliers of these samples that fit best, none negative.
+    if not len(support):
+        return None  # scipy's nnls takes no matrix without columns
     rows = problem.gradients(w, torch.from_numpy(support)).numpy()
     fit, distance = nnls(rows.T, w.numpy(), maxiter=_PATIENCE * len(support))
     lam = torch.zeros(problem.n_margins, dtype=w.dtype)

@@ -146,12 +146,12 @@ class MarginRows:
             return []
         with OpenGates() as mode:
             self._scores(self.subject.weights, self.subject.data)
-        sizes = [z.abs() for z in mode.seen]
+        sizes = [z.abs() for z in mode.beside]
         # Most inputs may be 0, as of dead units and where others are at their kinks.
         usual = [z[z > _ZERO * z.max()].median().nan_to_num() for z in sizes]
         return [
-            (z <= NEAR * one).reshape(c.shape)
-            for z, one, c in zip(sizes, usual, self.gates, strict=True)
+            (z.abs() <= NEAR * one).reshape(c.shape)
+            for z, one, c in zip(mode.seen, usual, self.gates, strict=True)
         ]
 
     def of_rows(self, gates: Tensor, rows: Tensor) -> Tensor:
