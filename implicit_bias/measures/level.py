@@ -52,6 +52,9 @@ _FREE, _ENTRIES, _FEW_ROUNDS = 2**23, 2**27, 6
 # Rounds in which violated rows and gates enter, and the distance of the bounds, as a share of what
 # rho lacks of 1, that is near enough.
 _ROUNDS, _CLOSE = 60, 1e-4
+# All patterns of gates at the kinks of several layers are held of rows that have few: so many of
+# them, and entries of their gradients, at most.
+_PATTERNS, _PATTERN_ENTRIES = 2**11, 2**22
 # Sweeps over the gates of several layers, and how often they begin at drawn gates where one over
 # own ones leads to none that enter; none at drawn ones where gradients have more entries than this.
 _SWEEPS, _DRAWN, _SMALL = 3, 6, 2**20
@@ -169,8 +172,8 @@ def kkt_level(
     the residual of a network that has converged may be anything. Gates are read from activations
     `relu`, `leaky_relu`, `prelu` and `clamp(min=0)`, and from maxima: of two, along axes, in
     windows of equal size. With kinks in one layer of a path the bounds
-    are over all gradients in G_r; with kinks in several layers over those that the search met, and
-    more of them could raise rho further.
+    are over all gradients in G_r, and so they are of rows that have few kinks in several layers; of
+    rows with many they are over those that the search met, and more of them could raise rho further.
 
     The loss is never evaluated, so margins may be as large as they like.
 
@@ -254,6 +257,8 @@ class _Cone:
         first = order[: min(int(near.sum()) + _MORE, int(usable.sum()), self.most)]
         self.index, self.gradients = first, rows.gradients(first)
         self.gram = self.gradients @ self.gradients.T
+        # Those that were left, or have not entered yet: bounds are over them, too.
+        self.left, self.left_gradients = first[:0], self.gradients[:0]
         self.gates, self.kinks, self.at_kinks = list[Tensor](), list[Tensor](), first[:0]
         if rows.kinks:
             some = order[: int(near.sum())]
@@ -261,11 +266,35 @@ class _Cone:
             self.at_kinks = some[here][: max(_FREE // len(rows.w), _FEWEST)]
             self.kinks = [rows.of_rows(kinks, self.at_kinks) for kinks in rows.kinks]
             self.gates = [rows.of_rows(gates, self.at_kinks) for gates in rows.gates]
+        # Number of pairs of a row and a unit at a kink.
+        self.n_kinks = sum(int(kinks.sum()) for kinks in self.kinks)
+        if self._in_several_layers:
+            self._hold_patterns()
 
     @property
-    def n_kinks(self) -> int:
-        """Number of pairs of a row and a unit at a kink."""
-        return sum(int(kinks.sum()) for kinks in self.kinks)
+    def _in_several_layers(self) -> bool:
+        return sum(bool(kinks.any()) for kinks in self.kinks) > 1
+
+    def _hold_patterns(self) -> None:
+        """Hold the gradients of all patterns of gates of rows with few kinks, which are met."""
+        units = [one.shape[1] for one in self.kinks]
+        kinks, gates = torch.cat(self.kinks, dim=1), torch.cat(self.gates, dim=1)
+        numbers, order = kinks.sum(1).double().sort()
+        most = min(_PATTERNS, _PATTERN_ENTRIES // len(self.rows.w))
+        met = order[: int((torch.exp2(numbers).cumsum(0) <= most).sum())]
+        for row in met.tolist():
+            free = kinks[row].nonzero()[:, 0]
+            patterns = torch.cartesian_prod(*[gates.new_tensor([0.0, 1.0])] * len(free))
+            own = gates[row].repeat(2 ** len(free), 1)
+            own[:, free] = patterns.reshape(len(own), -1)
+            index = self.at_kinks[row].expand(len(own))
+            self.left = torch.cat([self.left, index])
+            found = self.rows.gradients(index, list(torch.split(own, units, dim=1)))
+            self.left_gradients = torch.cat([self.left_gradients, found])
+        searched = torch.ones(len(kinks), dtype=torch.bool).index_fill_(0, met, False)
+        self.at_kinks = self.at_kinks[searched]
+        self.kinks = [one[searched] for one in self.kinks]
+        self.gates = [one[searched] for one in self.gates]
 
     def nearest(self) -> _Point:
         """Return the point in l2, where v is the sum itself."""
@@ -285,6 +314,7 @@ class _Cone:
         size = float(value(w))
         best = _Point(Ratio(), torch.zeros_like(self.excess), torch.zeros_like(w))
         work = max(len(self.at_kinks), 1) * len(w)
+        tried: list[tuple[Tensor, float]] = []
         for _ in range(min(_ROUNDS, max(_ENTRIES // work, _FEW_ROUNDS))):
             lam, v = solve()
             combined = lam @ self.gradients
@@ -295,12 +325,15 @@ class _Cone:
                 best.ratio.below = min(reached / length / size, 1.0)
                 best.lam, best.combined = by_row, scale * combined
             share, entered = self._ask(w - v, lam > 0)
+            tried.append((v, share))
+            above = (1 - share) * float(value(v)) / size + 2 * share
+            if not entered or above - best.ratio.below <= _CLOSE * (1 - above):
+                break
+        # Gradients that entered later bound what was tried before, too.
+        for v, share in tried:
+            share = max(share, self._ask_left(w - v)[0])
             above = (1 - share) * float(value(v)) / size + 2 * share
             best.ratio.above = min(best.ratio.above, max(above, best.ratio.below))
-            if not entered or best.ratio.above - best.ratio.below <= _CLOSE * (
-                1 - best.ratio.above
-            ):
-                break
         return best
 
     @cached_property
@@ -309,8 +342,8 @@ class _Cone:
 
         With kinks in one activation all lead to the same.
         """
-        several = sum(bool(kinks.any()) for kinks in self.kinks) > 1
-        several = several and len(self.at_kinks) * len(self.rows.w) <= _SMALL
+        small = len(self.at_kinks) * len(self.rows.w) <= _SMALL
+        several = self._in_several_layers and small
         rng = torch.Generator().manual_seed(0)
         drawn = (
             [torch.where(k, torch.rand(c.shape, generator=rng).round().to(c), c) for k, c in both]
@@ -326,6 +359,18 @@ class _Cone:
     @property
     def _excess(self) -> Tensor:
         return self.excess[self.index]
+
+    @property
+    def _small(self) -> float:
+        """What is missing by rounding, at most."""
+        return _ROUNDING * float((self.rows.along.abs() + self.excess).max())
+
+    def _ask_left(self, off: Tensor) -> tuple[float, Tensor]:
+        """Return what `_ask` does of the gradients that are left, and what these miss."""
+        room = self.excess[self.left]
+        missing = self.left_gradients @ off - room
+        asked = room + self.left_gradients @ self.rows.w
+        return _share(missing, asked, self._small), missing
 
     def _least_squares(self) -> tuple[Tensor, Tensor]:
         """Return multipliers of the gradients that have entered, and their sum as v."""
@@ -382,35 +427,41 @@ class _Cone:
         share, entered : float, bool
             Of (1 - share) v + 2 share theta all constraints hold that were looked at.
         """
-        rows = self.rows
+        rows, small = self.rows, self._small
         missing = torch.where(self.usable, rows.slopes(off) - self.excess, -torch.inf)
-        small = _ROUNDING * float((rows.along.abs() + self.excess).max())
         share = _share(missing, self.excess + rows.along, small)
         known = torch.zeros_like(self.usable).index_fill_(0, self.index, True)
         space = self.most - int(needed.sum())
         wrong = _worst(missing, ~known & (missing > small), min(space, _AT_ONCE))
-        entering: list[tuple[Tensor, Gates | None]] = [(wrong, None)]
-        if len(self.at_kinks):
-            for start in self._starts:
-                slopes, gates = self._steepest_gates(off, start)
-                more = slopes - self.excess[self.at_kinks]
-                share = max(share, _share(more, self._room_at_kinks, small))
-                open_ = _worst(more, more > small, space - len(wrong))
-                entering.append((self.at_kinks[open_], [c[open_] for c in gates]))
-                if len(wrong) + len(open_):
-                    break
-        n_new = sum(len(index) for index, _ in entering)
+        of_left, missing = self._ask_left(off)
+        back = _worst(missing, missing > small, min(space - len(wrong), _AT_ONCE))
+        share, space = max(share, of_left), space - len(wrong) - len(back)
+        entering = [(wrong, rows.gradients(wrong)), (self.left[back], self.left_gradients[back])]
+        n_new = len(wrong) + len(back)
+        for start in self._starts if len(self.at_kinks) else ():
+            slopes, gates = self._steepest_gates(off, start)
+            more = slopes - self.excess[self.at_kinks]
+            share = max(share, _share(more, self._room_at_kinks, small))
+            open_ = _worst(more, more > small, space)
+            index, n_new = self.at_kinks[open_], n_new + len(open_)
+            entering.append((index, rows.gradients(index, [c[open_] for c in gates])))
+            if n_new:
+                break
         # Gradients of patterns of gates depend on each other: fewer of them are fitted better.
-        if len(self.index) + n_new > self.most or len(self.at_kinks):
+        if len(self.index) + n_new > self.most or self.n_kinks:
+            if self.n_kinks:
+                stay = torch.ones_like(self.left, dtype=torch.bool).index_fill_(0, back, False)
+                self.left = torch.cat([self.left[stay], self.index[~needed]])
+                others = self.left_gradients[stay], self.gradients[~needed]
+                self.left_gradients = torch.cat(others)
             self.index, self.gradients = self.index[needed], self.gradients[needed]
             self.gram = self.gram[needed][:, needed]
-        for index, own in entering:
-            self._enter(index, own)
+        for index, new in entering:
+            self._enter(index, new)
         return share, n_new > 0
 
-    def _enter(self, index: Tensor, gates: Gates | None) -> None:
-        """Let in the gradients of rows (k,), with gates of their own if there are any."""
-        new = self.rows.gradients(index, gates)
+    def _enter(self, index: Tensor, new: Tensor) -> None:
+        """Let in gradients (k, P) of rows (k,)."""
         between = new @ self.gradients.T
         self.gram = torch.cat(
             [
@@ -473,7 +524,7 @@ def clarke_residual(rows: MarginRows) -> tuple[float, float, int]:
     _, fit = cone._least_squares()
     size = float(rows.w.norm())
     one_sided = float((rows.w - fit).norm()) / size
-    if not len(cone.at_kinks):
+    if not cone.n_kinks:
         return one_sided, one_sided, 0
     fit = cone.nearest().combined
     return min(float((rows.w - fit).norm()) / size, one_sided), one_sided, cone.n_kinks

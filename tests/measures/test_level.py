@@ -9,6 +9,7 @@ import math
 import pkgutil
 from collections.abc import Callable
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import torch
@@ -176,8 +177,8 @@ def test_two_outputs_are_one_output_of_their_difference() -> None:
     np.testing.assert_allclose(two.multipliers.sum(axis=1), one.multipliers, atol=1e-8)
 
 
-def brute_residual(network: torch.nn.Module, X: Array, y: Array) -> float:
-    """Residual of a ReLU network without biases over all patterns of the gates at its kinks."""
+def all_gradients(network: torch.nn.Module, X: Array, y: Array) -> tuple[Array, Array]:
+    """Of a ReLU network without biases with all patterns of the gates at its kinks, and weights."""
     weights = [p.detach().numpy() for p in network.parameters()]
     inputs, seen = X, []
     for W in weights[:-1]:
@@ -199,8 +200,13 @@ def brute_residual(network: torch.nn.Module, X: Array, y: Array) -> float:
                 down.insert(0, c * (down[0] @ W))
             parts = [np.outer(d, h).ravel() for d, h in zip(down, up, strict=True)]
             columns.append(np.concatenate(parts))
-    theta = np.concatenate([W.ravel() for W in weights])
-    return float(nnls(np.array(columns).T, theta, maxiter=9999)[1] / np.linalg.norm(theta))
+    return np.array(columns), np.concatenate([W.ravel() for W in weights])
+
+
+def brute_residual(network: torch.nn.Module, X: Array, y: Array) -> float:
+    """The least residual with these gradients."""
+    G, theta = all_gradients(network, X, y)
+    return float(nnls(G.T, theta, maxiter=9999)[1] / np.linalg.norm(theta))
 
 
 def at_a_kink(c: float, noise: float = 0.0, seed: int = 0) -> tuple[torch.nn.Module, Array, Array]:
@@ -255,6 +261,29 @@ def test_gates_at_kinks_of_two_layers_are_chosen_jointly(seed) -> None:
     X, y = X[scores != 0] / np.abs(scores[scores != 0])[:, None], np.sign(scores[scores != 0])
     found = kkt_level(network, X, y)
     assert found.residual == pytest.approx(brute_residual(network, X, y), abs=1e-6)
+    G, theta = all_gradients(network, X, y)
+    v = cp.Variable(len(theta))
+    least = cp.Problem(cp.Minimize(cp.norm(v)), [G @ v >= G @ theta]).solve("CLARABEL")
+    ratio = least / np.linalg.norm(theta)
+    assert found.ratio_bound - 1e-6 <= ratio <= found.ratio + 1e-6
+    assert found.ratio - found.ratio_bound < 1e-4
+
+
+@pytest.mark.parametrize("seed", [8, 22, 33, 142])
+def test_bounds_of_gates_that_enter_leave_and_enter_again_never_cross(seed) -> None:
+    rng, network = np.random.default_rng(seed), mlp(4, 10, 8, 1)
+    with torch.no_grad():
+        for layer in network[::2]:
+            whole = rng.integers(-1, 2, layer.weight.shape)
+            layer.weight.copy_(torch.tensor(whole + 1e-3 * rng.normal(size=whole.shape)))
+            layer.register_parameter("bias", None)
+    X = rng.integers(-1, 2, (10, 4)).astype(float)
+    scores = network(torch.tensor(X)).detach().numpy()[:, 0]
+    far = np.abs(scores) > 0.3
+    X, y = X[far] / np.abs(scores[far])[:, None], np.sign(scores[far])
+    found = kkt_level(network, X, y)
+    assert found.n_kinks >= 25
+    assert 0 < found.ratio_bound <= found.ratio <= found.ratio_bound + 1e-4
 
 
 def test_units_without_weights_hide_no_kinks() -> None:
