@@ -172,8 +172,8 @@ def kkt_level(
     the residual of a network that has converged may be anything. Gates are read from activations
     `relu`, `leaky_relu`, `prelu` and `clamp(min=0)`, and from maxima: of two, along axes, in
     windows of equal size. With kinks in one layer of a path the bounds
-    are over all gradients in G_r, and so they are of rows that have few kinks in several layers; of
-    rows with many they are over those that the search met, and more of them could raise rho further.
+    are over all gradients in G_r, and so they are of rows that have few kinks in several layers. Of
+    rows with many they are over those that the search met: others could raise rho further.
 
     The loss is never evaluated, so margins may be as large as they like.
 

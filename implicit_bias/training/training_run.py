@@ -280,9 +280,12 @@ def _divergence(loss: float, step: int, rate: Rate, b: int, last_step: int) -> s
     given = "" if own is None else f"learning rate {own:g}; "
     with np.errstate(over="ignore"):
         shown = loss if not math.isfinite(loss) else float(np.exp(loss))
+    what = (
+        "the norm of weights or loss overflows" if math.isnan(shown) else f"the loss is {shown:g}"
+    )
     return (
-        f"training diverged: the loss is {shown:g} at step {step} ({given}{since}): use a smaller "
-        "learning rate or smaller initial weights"
+        f"training diverged: {what} at step {step} ({given}{since}): use a smaller learning rate "
+        "or smaller initial weights"
     )
 
 

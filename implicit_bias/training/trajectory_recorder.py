@@ -83,6 +83,8 @@ class TrajectoryRecorder:
     def measure(self, step: int, seconds: float, *, keep: bool) -> float:
         """Return log(loss) after `step` steps; with `keep` add a row, unless it has diverged.
 
+        NaN where the norm of the weights overflows.
+
         Raises
         ------
         ValueError
@@ -96,6 +98,8 @@ class TrajectoryRecorder:
             log_loss: float = row["log_loss"]
             if keep and not self.diverged(log_loss):
                 row |= {"step": step, "seconds": seconds} | self._network_row(row)
+                if not math.isfinite(row["weight_norm"]):
+                    return math.nan
                 observed = {} if self._observer is None else self._observer(plain(self._network))
                 row |= {f"observed.{k}": _kept(v) for k, v in observed.items()}
                 if self.rows and row.keys() != self.rows[0].keys():

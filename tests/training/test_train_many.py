@@ -213,6 +213,13 @@ def test_if_all_diverge_nothing_is_left_to_return() -> None:
         train_many(networks, X, Y, CONTEXTS, settings=diverging(1e8, 1e9))
 
 
+def test_weights_whose_norm_overflows_have_diverged_though_their_loss_is_0() -> None:
+    network = DeepLinear(X.shape[1], random_state=0)
+    settings = TrainingSettings(trainer="constant", batch_size=0, schedule=((5, 1e200),))
+    with pytest.raises(FloatingPointError, match="norm of weights or loss overflows"):
+        train(network, X, Y, settings=settings)
+
+
 @pytest.mark.parametrize("many", [False, True])
 def test_a_network_without_a_finite_loss_to_begin_with_is_refused(many) -> None:
     networks = [NETWORKS["gln"][0](random_state=s) for s in (1, 2)]
