@@ -79,7 +79,8 @@ class OpenGates(TorchFunctionMode):
             return func(*args, **kwargs)
         self.opened.append(self.given[place].reshape(z.shape) * self.seen[-1])
         made = slope * self.seen[-1] + (1 - slope) * self.opened[-1]
-        in_place = func.__name__.endswith("_") or kwargs.get("inplace") or True in args[1:]
+        said = kwargs.get("inplace") or any(one is True for one in args[1:])
+        in_place = func.__name__.endswith("_") or said
         return z.copy_(made) if in_place else made
 
     def _largest(
@@ -120,7 +121,7 @@ def _compared(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tenso
     first: Tensor = args[0]
     second = args[1] if len(args) > 1 else kwargs.get("other", kwargs.get("dim"))
     if isinstance(second, Tensor):
-        both: list[Tensor] = torch.broadcast_tensors(first, second)
+        both = torch.broadcast_tensors(first, second)  # type: ignore[no-untyped-call]
         return torch.stack(both, dim=-1) if first.is_floating_point() else None
     if second is None or not first.is_floating_point():
         return None
@@ -155,7 +156,8 @@ def _windows(
         [slice(gap * k, gap * k + size - gap * (width - 1), every) for k in range(width)]
         for size, width, every, gap in sizes
     ]
-    return torch.stack([image[(..., *one)] for one in itertools.product(*places)], dim=-1)
+    every = itertools.product(*places)
+    return torch.stack([image[(slice(None), slice(None), *one)] for one in every], dim=-1)
 
 
 def _parts(
