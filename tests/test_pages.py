@@ -211,7 +211,7 @@ def test_every_page_is_in_one_list_of_the_navigation_and_lists_stay_short() -> N
             targets = [(ROOT / page).parent / link for link in links]
             listed += [path.resolve().relative_to(ROOT).as_posix() for path in targets]
     pages = [page for page in listed if page.startswith("docs/")]
-    others = ["docs/tour.ipynb", "docs/examples/GALLERY_HEADER.rst"]
+    others = ["docs/tour.ipynb", "docs/your-network.ipynb", "docs/examples/GALLERY_HEADER.rst"]
     assert sorted(pages) == sorted([*(one for one in PAGES if "/" in one), *others])
 
 
