@@ -26,7 +26,7 @@ def plot_margins_beside(own: Array, limit: Array | None, ax: Axes) -> Axes:
         ax.legend(frameon=False)
     ax.axhline(1, color="0.6", linewidth=0.8)
     ax.set_yscale("log")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.locator_params(axis="x", integer=True)
     ax.set_xlabel("training samples, from the smallest margin on")
     ax.set_ylabel("margin over the smallest")
     return ax
