@@ -52,6 +52,8 @@ _FREE, _ENTRIES, _FEW_ROUNDS = 2**23, 2**27, 6
 # Rounds in which violated rows and gates enter, and the distance of the bounds, as a share of what
 # rho lacks of 1, that is near enough.
 _ROUNDS, _CLOSE = 60, 1e-4
+# Rounds in a row that together raise the lower bound by less than that: what is left is rounding.
+_IDLE = 3
 # All patterns of gates at the kinks of several layers are held of rows that have few: so many of
 # them, and entries of their gradients, at most.
 _PATTERNS, _PATTERN_ENTRIES = 2**11, 2**22
@@ -315,6 +317,7 @@ class _Cone:
         best = _Point(Ratio(), torch.zeros_like(self.excess), torch.zeros_like(w))
         work = max(len(self.at_kinks), 1) * len(w)
         tried: list[tuple[Tensor, float]] = []
+        low, idle = 0.0, 0
         for _ in range(min(_ROUNDS, max(_ENTRIES // work, _FEW_ROUNDS))):
             lam, v = solve()
             combined = lam @ self.gradients
@@ -328,6 +331,10 @@ class _Cone:
             tried.append((v, share))
             above = (1 - share) * float(value(v)) / size + 2 * share
             if not entered or above - best.ratio.below <= _CLOSE * (1 - above):
+                break
+            rose = best.ratio.below - low > _CLOSE * (1 - best.ratio.below)
+            low, idle = (best.ratio.below, 0) if rose else (low, idle + 1)
+            if idle >= _IDLE:
                 break
         # Gradients that entered later bound what was tried before, too.
         for v, share in tried:
