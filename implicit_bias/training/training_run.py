@@ -132,6 +132,7 @@ class TrainingRun:
         file : RunFile, optional
             Where the run is saved.
         """
+        self._check_rates(schedule)
         self._callback, self._check, self._file = callback, check, file
         self._start = self._saved_at = time.perf_counter()
         with few_threads(_threads_for(self._stack, self._batches.size)):
@@ -146,6 +147,17 @@ class TrainingRun:
             )
             for recorder, failure in zip(self._recorders, self.failures, strict=True)
         ]
+
+    def _check_rates(self, schedule: Sequence[tuple[int, Rate]]) -> None:
+        """Raise FloatingPointError for a rate that overflows in the dtype of the weights."""
+        narrow = min((w.dtype for w in self._stack.weights), key=lambda d: torch.finfo(d).max)
+        largest = torch.finfo(narrow).max
+        for _, rate in schedule:
+            if isinstance(rate, float) and rate > largest:
+                raise FloatingPointError(
+                    f"the learning rate {rate:g} is above the largest number of {narrow} weights, "
+                    f"{largest:.3g}: use a smaller learning rate"
+                )
 
     def _stopped(self, recorder: TrajectoryRecorder) -> str:
         """Return why a network stands still, and warn of one that is stuck; empty otherwise."""

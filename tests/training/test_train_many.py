@@ -220,6 +220,15 @@ def test_weights_whose_norm_overflows_have_diverged_though_their_loss_is_0() -> 
         train(network, X, Y, settings=settings)
 
 
+@pytest.mark.parametrize("trainer", ["constant", "normalised", "sign", "adam", "muon"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rates_that_no_weight_can_follow_are_said_to_be_too_large(trainer, dtype) -> None:
+    network = torch.nn.Linear(X.shape[1], 1, dtype=dtype)
+    settings = TrainingSettings(trainer=trainer, batch_size=0, schedule=((5, 1e308),))
+    with pytest.raises(FloatingPointError, match="use a smaller learning rate"):
+        train(network, X, Y, settings=settings)
+
+
 @pytest.mark.parametrize("many", [False, True])
 def test_a_network_without_a_finite_loss_to_begin_with_is_refused(many) -> None:
     networks = [NETWORKS["gln"][0](random_state=s) for s in (1, 2)]
