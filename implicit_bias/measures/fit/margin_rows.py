@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.func import grad, vmap
+from torch.func import vmap
 
+from ...networks.derivatives import row_gradients
 from ...networks.gated.open_gates import OpenGates
 from ...networks.losses.margins import are_classes, by_sample
 from ...networks.placed_data import GatedData
@@ -102,21 +104,27 @@ class MarginRows:
             return torch.stack(slopes).detach(), [
                 torch.stack(of_one) for of_one in zip(*by_row, strict=True)
             ]
-        weights = dict(self.subject.weights)
         along = self.named(direction)
-
-        def slope(
-            weights: dict[str, Tensor], x: Tensor, gate: Tensor | None, c: Tensor, gates: Gates
-        ) -> tuple[Tensor, Tensor]:
-            found = grad(self._margin)(weights, x, gate, c, gates)
-            total = torch.stack([(found[name] * along[name]).sum() for name in found]).sum()
-            return total, total.detach()
-
-        both = vmap(
-            grad(slope, argnums=4, has_aux=True), in_dims=self._axes, chunk_size=self._at_once
-        )
-        by_gate, along_rows = both(weights, *self._inputs(rows), gates)
-        return along_rows, by_gate
+        of_gate = None if self.subject.data.gates is None else 0
+        of_each = vmap(self._margin, in_dims=(0, 0, of_gate, 0, *[0] * len(gates)))
+        parts = []
+        for some in torch.split(torch.arange(len(rows)), self._at_once):
+            with torch.enable_grad():
+                leaves = {
+                    name: p.detach().expand(len(some), *p.shape).requires_grad_()
+                    for name, p in self.subject.weights.items()
+                }
+                own = [c[some].requires_grad_() for c in gates]
+                margins = of_each(leaves, *self._inputs(rows[some]), *own)
+                found = torch.autograd.grad(
+                    margins.sum(), list(leaves.values()), create_graph=True, materialize_grads=True
+                )
+                pairs = zip(found, along.values(), strict=True)
+                slopes = torch.stack([(g * v).flatten(1).sum(1) for g, v in pairs]).sum(0)
+                by_gate = torch.autograd.grad(slopes.sum(), own, materialize_grads=True)
+            parts.append((slopes.detach(), *by_gate))
+        slopes, *by_gates = (torch.cat(column) for column in zip(*parts, strict=True))
+        return slopes, by_gates
 
     @cached_property
     def gates(self) -> Gates:
@@ -183,17 +191,15 @@ class MarginRows:
         return torch.allclose(found, self.combined(self._alone(first)[0]))
 
     def _vectorised(self, rows: Tensor, gates: Gates | None) -> Tensor:
-        each = vmap(grad(self._margin), in_dims=self._axes, chunk_size=self._at_once)
-        found = each(dict(self.subject.weights), *self._inputs(rows), gates or [])
+        found = row_gradients(
+            self._margin, self.subject.weights, *self._inputs(rows), *(gates or []),
+            at_once=self._at_once,
+        )  # fmt: skip
         return torch.cat([found[name].flatten(1) for name in self.subject.weights], dim=1)
 
     @property
     def _at_once(self) -> int:
         return max(1, ENTRIES // 8 // max(len(self.w), self.subject.data.X.numel()))
-
-    @property
-    def _axes(self) -> tuple[int | None, ...]:
-        return (None, 0, None if self.subject.data.gates is None else 0, 0, 0)
 
     def _inputs(self, rows: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Return inputs and gates of rows, and the coefficients of the scores that are margins."""
@@ -208,7 +214,12 @@ class MarginRows:
         return one_hot.double()
 
     def _margin(
-        self, weights: dict[str, Tensor], x: Tensor, gate: Tensor | None, c: Tensor, gates: Gates
+        self,
+        weights: Mapping[str, Tensor],
+        x: Tensor,
+        gate: Tensor | None,
+        c: Tensor,
+        *gates: Tensor,
     ) -> Tensor:
         """Return the margin of one row; `c` are coefficients of the scores."""
         with OpenGates(gates) if gates else contextlib.nullcontext():
