@@ -10,6 +10,7 @@ from implicit_bias import GLN, DeepLinear, ReLU, TrainingSettings, train, train_
 from implicit_bias.datasets import make_orthosep
 from implicit_bias.limits import relu_local_limit
 from implicit_bias.networks import DeepReLU
+from implicit_bias.training import GatedData, StackedNetworks, make_stepper
 
 
 def diamond() -> tuple[np.ndarray, np.ndarray]:
@@ -48,6 +49,24 @@ def test_weights_of_float32_are_trained_as_well() -> None:
     limit = relu_local_limit(network, X, y)
     assert limit.start_value / limit.value - 1 < 0.02
     assert network.w1.dtype == torch.float32
+
+
+def test_gradients_are_those_of_autograd_at_any_depth_and_slope() -> None:
+    X, y = make_orthosep(20, 3, random_state=0)
+    batch = GatedData(torch.as_tensor(X), torch.as_tensor(y), None)
+    for widths, slope in (([8], 0.0), ([6, 4, 5], 0.1)):
+        networks = [DeepReLU(3, widths, slope=slope, random_state=seed) for seed in range(2)]
+        stepper = make_stepper(StackedNetworks(networks), settings(100), len(y))
+        stages, margins = np.array([2.0, 9.0]), np.array([0.4, 0.1])
+        stepper._set(stage=stages, margin=margins)
+        point = stepper._flat().requires_grad_()
+        losses, gradient = stepper._evaluate(batch, point.detach())
+        scores = stepper._scores(batch, point, 0.3 / (20 * 1.4**stages))
+        beta = torch.as_tensor(20 * 1.4**stages / margins)[:, None]
+        expected = torch.logsumexp(-beta * batch.y * scores, dim=1)
+        torch.testing.assert_close(torch.as_tensor(losses), expected.detach())
+        (by_autograd,) = torch.autograd.grad(expected.sum(), point)
+        torch.testing.assert_close(gradient, by_autograd, rtol=1e-10, atol=1e-12)
 
 
 def test_networks_trained_together_take_the_steps_of_each() -> None:

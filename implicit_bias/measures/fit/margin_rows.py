@@ -116,15 +116,15 @@ class MarginRows:
                 }
                 own = [c[some].requires_grad_() for c in gates]
                 margins = of_each(leaves, *self._inputs(rows[some]), *own)
-                found = torch.autograd.grad(
+                by_weight = torch.autograd.grad(
                     margins.sum(), list(leaves.values()), create_graph=True, materialize_grads=True
                 )
-                pairs = zip(found, along.values(), strict=True)
-                slopes = torch.stack([(g * v).flatten(1).sum(1) for g, v in pairs]).sum(0)
-                by_gate = torch.autograd.grad(slopes.sum(), own, materialize_grads=True)
-            parts.append((slopes.detach(), *by_gate))
-        slopes, *by_gates = (torch.cat(column) for column in zip(*parts, strict=True))
-        return slopes, by_gates
+                pairs = zip(by_weight, along.values(), strict=True)
+                of_rows = torch.stack([(g * v).flatten(1).sum(1) for g, v in pairs]).sum(0)
+                by_gate = torch.autograd.grad(of_rows.sum(), own, materialize_grads=True)
+            parts.append((of_rows.detach(), *by_gate))
+        whole, *by_gates = (torch.cat(column) for column in zip(*parts, strict=True))
+        return whole, by_gates
 
     @cached_property
     def gates(self) -> Gates:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -31,10 +33,27 @@ ROUNDING = 1e-12
 # Searches that find nothing, each after forgetting the curvature, before a stage is given up.
 MAX_STALLS = 3
 TINY = 1e-300
+# In place of slopes where there are none.
+NONE = torch.empty(0)
 PREFIX = "annealed."
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+
+class _Layer(NamedTuple):
+    """What a layer computed: inputs (B, n, D), weights (B, H, D), and of hidden units slopes.
+
+    `opened` and `spread` (B, n, H) are slopes of outputs in the products z and in the product of
+    the lengths `before` (B, n, 1) of inputs and `rows` (B, 1, H) of weights.
+    """
+
+    inputs: Tensor
+    weights: Tensor
+    opened: Tensor = NONE
+    spread: Tensor = NONE
+    before: Tensor = NONE
+    rows: Tensor = NONE
 
 
 class SmoothedReLU(FlatStepper):
@@ -162,32 +181,68 @@ class SmoothedReLU(FlatStepper):
         self._set(log_loss=np.where(networks, log_loss, self._get("log_loss")))
 
     def _evaluate(self, batch: GatedData, point: Tensor) -> tuple[Array, Tensor]:
-        """Losses (B,) of the smoothed problem at points (B, P), and their gradients."""
+        """Losses (B,) of the smoothed problem at points (B, P), and their gradients.
+
+        In units of the length of the point; by hand, as autograd takes twice as long.
+        """
         sharpness = BEGIN * GROWTH ** np.maximum(self._get("stage"), 0.0)
-        with torch.enable_grad():
-            leaf = point.detach().requires_grad_()
-            margins = batch.y.double() * self._scores(batch, leaf, WIDTH / sharpness)
-            beta = per_network(sharpness / self._get("margin"), margins)
-            losses = torch.logsumexp(-beta * margins, dim=1)
-            (gradient,) = torch.autograd.grad(losses.sum(), leaf)
-        return to_numpy(losses.detach()), gradient
+        norms = torch.linalg.vector_norm(point, dim=1, keepdim=True)
+        unit, y = point / norms, batch.y.double()
+        scores, layers = self._forward(batch, unit, WIDTH / sharpness)
+        margins = y * scores
+        beta = per_network(sharpness / self._get("margin"), margins)
+        exponents = -beta * margins
+        losses = torch.logsumexp(exponents, dim=1)
+        pulled = torch.exp(exponents - losses[:, None]) * -beta * y
+        gradient = self._backward(unit, layers, pulled)
+        gradient = gradient - unit * (unit * gradient).sum(1, keepdim=True)
+        return to_numpy(losses), gradient / norms
 
     def _scores(self, batch: GatedData, point: Tensor, widths: Array) -> Tensor:
         """Scores (B, n) at weights of length 1, with kinks of these widths (B,), 0 for none."""
         unit = point / torch.linalg.vector_norm(point, dim=1, keepdim=True)
+        return self._forward(batch, unit, widths)[0]
+
+    def _forward(
+        self, batch: GatedData, unit: Tensor, widths: Array
+    ) -> tuple[Tensor, list[_Layer]]:
+        """Scores (B, n), and what each layer computed, with slopes where kinks are rounded."""
         *hidden, last = self._unflatten(unit)
-        inputs = batch.X.double().expand(len(point), *batch.X.shape)
+        inputs, layers = batch.X.double().expand(len(unit), *batch.X.shape), list[_Layer]()
         for W in hidden:
             z = inputs @ W.mT
             if widths.any():
-                sizes = _lengths(inputs)[:, :, None] * _lengths(W)[:, None, :]
-                s = per_network(widths, z) * sizes
-                inputs = s * torch.logaddexp(z / s, torch.zeros_like(z))
+                before, rows = _lengths(inputs)[:, :, None], _lengths(W)[:, None, :]
+                width = per_network(widths, z)
+                s = width * before * rows
+                t = z / s
+                # Of softplus(t) = log(1 + e^t): its slope, and by how much it exceeds t times that.
+                soft = torch.log1p(torch.exp(-t.abs())).add_(t.clamp(min=0))
+                opened = torch.sigmoid(t)
+                spread = (soft - t * opened) * width
+                layers.append(_Layer(inputs, W, opened, spread, before, rows))
+                inputs = s * soft
             else:
                 inputs = z.clamp(min=0)
             if self._slope:
                 inputs = self._slope * z + (1 - self._slope) * inputs
-        return (inputs @ last.mT)[:, :, 0]
+        return (inputs @ last.mT)[:, :, 0], [*layers, _Layer(inputs, last)]
+
+    def _backward(self, unit: Tensor, layers: list[_Layer], pulled: Tensor) -> Tensor:
+        """Gradients (B, P) of the sum of scores times `pulled` (B, n), by what was computed."""
+        *hidden, last = layers
+        parts = [pulled[:, None, :] @ last.inputs]
+        pulled = pulled[:, :, None] * last.weights
+        for number, layer in reversed(list(enumerate(hidden))):
+            smooth = (1 - self._slope) * pulled
+            by_z = smooth * layer.opened + self._slope * pulled
+            by_width = smooth * layer.spread
+            of_rows = (by_width * layer.before).sum(1)[:, :, None] / layer.rows.mT
+            parts.append(by_z.mT @ layer.inputs + of_rows * layer.weights)
+            if number:
+                of_inputs = (by_width * layer.rows).sum(2, keepdim=True) / layer.before
+                pulled = by_z @ layer.weights + of_inputs * layer.inputs
+        return torch.cat([part.flatten(1) for part in reversed(parts)], dim=1)
 
     def _show(self, networks: Mask) -> None:
         """Give these networks their weights."""
