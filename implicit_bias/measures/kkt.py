@@ -309,7 +309,8 @@ def _margins_as_scores(
     pairs = torch.stack([data.y.argmax(1)[samples], others], dim=1)
     each = data.take(samples)
     gates, shape = pair_gates(each.gates, pairs)
-    return RelativeScores(network, shape), GatedData(each.X, torch.ones_like(each.X[:, 0]), gates)
+    above = data.y.new_ones(len(pairs))
+    return RelativeScores(network, shape), GatedData(each.X, above, gates)
 
 
 def _residual_bound(w: Tensor, off: Tensor, wanted: Tensor, slope: Tensor) -> float:

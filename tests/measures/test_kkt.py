@@ -305,3 +305,22 @@ def test_the_arrays_of_a_result_are_read_only() -> None:
     for array in (distance.multipliers, distance.dual_norms):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1.0
+
+
+def test_several_classes_of_images_and_of_tokens_are_those_of_flat_inputs() -> None:
+    torch.manual_seed(0)
+    flat = torch.nn.Sequential(
+        torch.nn.Linear(6, 5, bias=False), torch.nn.ReLU(), torch.nn.Linear(5, 3, bias=False)
+    ).double()
+    flat.degree = 2
+    X = np.random.default_rng(0).normal(size=(9, 6))
+    table = torch.nn.Embedding.from_pretrained(torch.tensor(X))
+    images = torch.nn.Sequential(torch.nn.Flatten(), *flat)
+    tokens = torch.nn.Sequential(table, torch.nn.Flatten(), *flat)
+    images.degree = tokens.degree = 2
+    classes = np.eye(3)[flat(torch.tensor(X)).argmax(1)]
+    expected = kkt_distance(flat, X, classes, None)
+    for network, inputs in ((images, X.reshape(9, 1, 2, 3)), (tokens, np.arange(9)[:, None])):
+        found = kkt_distance(network, inputs, classes, None)
+        assert found.residual == pytest.approx(expected.residual, rel=1e-9)
+        np.testing.assert_allclose(found.multipliers, expected.multipliers, rtol=1e-6, atol=1e-9)
