@@ -183,7 +183,7 @@ class SmoothedReLU(FlatStepper):
     def _evaluate(self, batch: GatedData, point: Tensor) -> tuple[Array, Tensor]:
         """Losses (B,) of the smoothed problem at points (B, P), and their gradients.
 
-        In units of the length of the point; by hand, as autograd takes twice as long.
+        In units of the length of the point; by hand, which costs less than autograd.
         """
         sharpness = BEGIN * GROWTH ** np.maximum(self._get("stage"), 0.0)
         norms = torch.linalg.vector_norm(point, dim=1, keepdim=True)
