@@ -22,7 +22,8 @@ FEW = 0.02
 LOOSE = 0.1
 TIGHTER = 1e-4
 # Multipliers that are a smaller share of the largest, on margins so many times the least, leave,
-# but no more often than this: they could go round in circles.
+# but no more often than this, and only while sets are solved loosely: optima that are not unique
+# leave other margins violated each time. 500 images' spectral norm took 206 steps so, and takes 60.
 SUPPORT = 1e-3
 FAR = 1.5
 LEAVES = 3
@@ -83,9 +84,10 @@ def solve_on_rows(
             if len(new) == 0 and tol <= settings.tol:
                 break
             tol = max(TIGHTER * tol, settings.tol)
-        far = held & (margins > FAR * least) & (lam < SUPPORT * lam.max()) & (left < LEAVES)
-        left += far
-        held &= ~far
+        if tol >= LOOSE:
+            far = held & (margins > FAR * least) & (lam < SUPPORT * lam.max()) & (left < LEAVES)
+            left += far
+            held &= ~far
         held[new] = True
         rows = np.flatnonzero(held)
     return NormPoint(B, lam, iterations=iterations)
