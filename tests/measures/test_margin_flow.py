@@ -74,6 +74,7 @@ def gradient_flow(network: torch.nn.Module, X, y, gates, until: float) -> None:
     raise AssertionError(f"log(1/loss) is {-log_loss.item():.3g} after 20,000 steps")
 
 
+@pytest.mark.long
 def test_it_follows_gradient_flow_itself() -> None:
     rng = np.random.default_rng(5)
     X = rng.normal(size=(16, 4))

@@ -26,6 +26,7 @@ from implicit_bias.measures import STEEPER, Distances, Powers, PowerSums, invers
 U = 1 / np.geomspace(3, 60, 40)
 
 
+@pytest.mark.long
 def test_sums_of_the_prescribed_powers_are_continued_within_bars_that_say_something() -> None:
     widths = []
     for seed in range(30):

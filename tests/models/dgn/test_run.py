@@ -19,6 +19,7 @@ RICH = ("--model", "dgn", "--n-train", 30, "--n-val", 40, "--hidden-units", 6, "
 COLUMNS = ("score_cosine", "agreement", "error_limit", "local_agreement", "local_error")
 
 
+@pytest.mark.long
 def test_with_one_hidden_layer_the_bound_is_the_limit_and_every_start_goes_there() -> None:
     report = ib.run("dgn", depth=2, starts=3, **SMALL | {"n_train": 20})
     gates = report.objects["network"].prepare(np.zeros((1, 6))).shape
@@ -62,6 +63,7 @@ def test_the_run_comes_nearer_to_the_limit_that_its_end_is_next_to() -> None:
     assert comparison.local_ratio > 0.97
 
 
+@pytest.mark.long
 def test_random_gates_say_nothing_of_new_inputs() -> None:
     report = ib.run("dgn", gating="random", gate_rate=0.7, data="quadrants", starts=1, **SMALL)
     row = report.row()
@@ -70,6 +72,7 @@ def test_random_gates_say_nothing_of_new_inputs() -> None:
     assert 0 < row["local_bound_ratio"] < 1
 
 
+@pytest.mark.long
 def test_errors_at_output_scales_follow_the_kernel_of_the_start_up_to_one_over_the_scale() -> None:
     report = ib.run("dgn", regime="lazy", output_scales=(1e2, 1e3, 1e4), **SMALL)
     found = report.results

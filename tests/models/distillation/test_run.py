@@ -16,6 +16,7 @@ from tests.commands import cut, results, run, saved_arrays, without_times, write
 QUICK = ("--model", "distillation", "--n-train", "6", "--n-val", "200")
 
 
+@pytest.mark.long
 def test_with_its_defaults_a_student_follows_its_flow_to_the_limit() -> None:
     report = ib.run("distillation", steps=(1000, 6000))
     found, limit, row = report.comparison, report.limit, report.row()

@@ -275,6 +275,7 @@ def test_the_four_machines_are_what_section_5_2_says_each_is() -> None:
     )
 
 
+@pytest.mark.long
 def test_comparison_measures_errors_agreement_and_margins_on_the_given_data() -> None:
     network, view, held_out = teacher_problem()
     limits = solve_relu_svms(view)
@@ -303,6 +304,7 @@ def test_comparison_measures_errors_agreement_and_margins_on_the_given_data() ->
     assert math.isnan(found.gates_only.margin_ratio)
 
 
+@pytest.mark.long
 def test_the_hidden_layer_svm_at_the_end_of_training_the_last_layer_alone() -> None:
     X, y = random_problem(n=12)
     network = ReLU(5, 30, random_state=1)
