@@ -63,14 +63,16 @@ class OpenGates(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        kwargs = kwargs or {}
+        kwargs = dict(kwargs or {})
+        if "input" in kwargs:
+            args = (kwargs.pop("input"), *args)
         values = _compared(func, args, kwargs)
         if values is not None:
             return self._largest(func, args, kwargs, values)
         slope = _slope(func, args, kwargs)
         if slope is None:
             return func(*args, **kwargs)
-        z: Tensor = args[0] if args else kwargs["input"]
+        z: Tensor = args[0]
         place = len(self.seen)
         # A copy: an activation in place overwrites its inputs.
         self.seen.append(z.clone())
@@ -116,7 +118,7 @@ def _compared(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tenso
         return _windows(_POOLS[func], *args, **kwargs)
     if func in _ADAPTIVE:
         return _parts(_ADAPTIVE[func], *args, **kwargs)
-    if func not in (*_OF_TWO, *_OF_AXES, *_OF_TWO_OR_AXIS) or not isinstance(args[0], Tensor):
+    if func not in (*_OF_TWO, *_OF_AXES, *_OF_TWO_OR_AXIS):
         return None
     first: Tensor = args[0]
     second = args[1] if len(args) > 1 else kwargs.get("other", kwargs.get("dim"))
@@ -193,7 +195,7 @@ def _slope(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | 
         return float(rest.get("negative_slope", rest.get("first", 0.01)))
     if func in _PRELU:
         weight: Any = rest.get("weight", rest.get("first"))
-        axes = (args[0] if args else kwargs["input"]).ndim - 2
+        axes = args[0].ndim - 2
         each: Tensor = weight if weight.numel() == 1 else weight.view(1, -1, *[1] * axes)
         return each
     return None
