@@ -219,11 +219,11 @@ def ranges(run: Run, network: torch.nn.Module) -> dict[str, float]:
     after = copy.deepcopy(network)
     margins, own, rest = [], [], []
     for n_steps, _ in zip(range(N_AFTER + 1), iterates(run, after), strict=False):
-        margin = least_margin(after, X, y)
-        margins.append(least_margin(homogenised(run, after), X, y) / margin)
+        left = homogenised(run, after)
+        margins.append(least_margin(left, X, y) / least_margin(after, X, y))
         if n_steps % ONE_IN == 0:
             own.append(ib.measures.kkt_level(after, X, y).residual)
-            rest.append(residual_if_separating(homogenised(run, after), X, y))
+            rest.append(residual_if_separating(left, X, y))
     return {
         "h_margin_least": min(margins), "h_margin_most": max(margins),
         "residual_least": min(own), "h_residual_least": float(np.min(rest)),

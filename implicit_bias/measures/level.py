@@ -316,7 +316,7 @@ class _Cone:
         size = float(value(w))
         best = _Point(Ratio(), torch.zeros_like(self.excess), torch.zeros_like(w))
         work = max(len(self.at_kinks), 1) * len(w)
-        tried: list[tuple[Tensor, float]] = []
+        tried: list[tuple[Tensor, float, float]] = []
         low, idle = 0.0, 0
         for _ in range(min(_ROUNDS, max(_ENTRIES // work, _FEW_ROUNDS))):
             lam, v = solve()
@@ -328,8 +328,8 @@ class _Cone:
                 best.ratio.below = min(reached / length / size, 1.0)
                 best.lam, best.combined = by_row, scale * combined
             share, entered = self._ask(w - v, lam > 0)
-            tried.append((v, share))
-            above = (1 - share) * float(value(v)) / size + 2 * share
+            tried.append((v, float(value(v)) / size, share))
+            above = _mixed(*tried[-1][1:])
             if not entered or above - best.ratio.below <= _CLOSE * (1 - above):
                 break
             rose = best.ratio.below - low > _CLOSE * (1 - best.ratio.below)
@@ -337,9 +337,8 @@ class _Cone:
             if idle >= _IDLE:
                 break
         # Gradients that entered later bound what was tried before, too.
-        for v, share in tried:
-            share = max(share, self._ask_left(w - v)[0])
-            above = (1 - share) * float(value(v)) / size + 2 * share
+        for v, above, share in tried:
+            above = _mixed(above, max(share, self._ask_left(w - v)[0]))
             best.ratio.above = min(best.ratio.above, max(above, best.ratio.below))
         return best
 
@@ -367,7 +366,7 @@ class _Cone:
     def _excess(self) -> Tensor:
         return self.excess[self.index]
 
-    @property
+    @cached_property
     def _small(self) -> float:
         """What is missing by rounding, at most."""
         return _ROUNDING * float((self.rows.along.abs() + self.excess).max())
@@ -504,6 +503,11 @@ def _worst(missing: Tensor, wrong: Tensor, most: int) -> Tensor:
     """Return the numbers of at most so many of the wrong rows, those that miss most first."""
     index = wrong.nonzero()[:, 0]
     return index[torch.argsort(missing[index], descending=True)][: max(most, 0)]
+
+
+def _mixed(length: float, share: float) -> float:
+    """Return a bound of the length of (1 - share) v + 2 share theta, in units of that of theta."""
+    return (1 - share) * length + 2 * share
 
 
 def _share(missing: Tensor, room: Tensor, small: float) -> float:

@@ -17,10 +17,7 @@ LEVELS = (9.5, 30.0, 95.0, 300.0)
 @pytest.fixture(scope="module")
 def by_hand() -> dict[float, dict[str, torch.Tensor]]:
     """The weights of 2-16-1 at levels of u, from gradients that are written out."""
-    torch.manual_seed(1)
-    torch.set_default_dtype(torch.float64)
-    start = any_network.layers(2, 16, 1)
-    torch.set_default_dtype(torch.float32)
+    start = any_network.start(any_network.RUNS["2-16-1"])
     W, b, head, bias = (p.detach().numpy().copy() for p in start.parameters())
     a, c = head[0], float(bias[0])
     X, y = any_network.two_classes()

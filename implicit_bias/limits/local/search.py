@@ -108,12 +108,11 @@ def local_limit(
     distance has to fall along training and the point must not change.
 
     Of a ReLU network margins are those of all cells near by; a maximum is the ReLU of a difference,
-    and a tie its kink. Where a unit opposes a sample, whose
-    margins fall as it opens, the point may lie on its kink: multipliers then hold the input of the
-    unit at 0, with a share of both gates, and second order is looked at where it stays 0. With one
-    that helps there (none in general position), or kinks of several layers on one sample, the
-    answer is STATIONARY; with units that have no weights, whose gates may be anything, it is
-    LIVE_OPTIMUM, of the other units.
+    and a tie its kink. Where a unit opposes a sample, whose margins fall as it opens, the point may
+    lie on its kink: multipliers then hold the input of the unit at 0, with a share of both gates,
+    and second order is looked at where it stays 0. With one that helps there (none in general
+    position), or kinks of several layers on one sample, the answer is STATIONARY; with units that
+    have no weights, whose gates may be anything, it is LIVE_OPTIMUM, of the other units.
 
     References
     ----------
