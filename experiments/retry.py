@@ -129,7 +129,7 @@ for _decay in (0.3, 0.1):
 @case("its screen", "says that the number is in parts of the optimum")
 def _() -> bool:
     report = ib.run("linear", weight_decay=0.3, steps=50, **DECOUPLED)
-    return "times the optimum" in report.verdict.sentence and "over that bound" in str(report)
+    return "times the optimum" in report.verdict.sentence and "/ that bound" in str(report)
 
 
 @case("least logistic loss in a box, one sample", "the ball binds", lambda f: f.binds and f.status)

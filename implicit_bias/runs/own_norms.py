@@ -111,7 +111,7 @@ def norms_finding(
         ("its program", standing),
         ("its optimum", f"{own.upper:.6g}" if own.lower > 0 else "bounded by the loss weights"),
         *lines(cells, *ratios, "kkt_ratio"),
-        *((f"  margin over the largest in {name}", f"{one:.4f}") for name, one in others.items()),
+        *((f"  margin / largest margin in {name}", f"{one:.4f}") for name, one in others.items()),
     )
     table = Table("each trainer at its own limit", ("", "value"), rows, of_network=True)
     record: dict[str, Any] = {

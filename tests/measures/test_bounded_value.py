@@ -118,7 +118,7 @@ def test_the_record_the_table_and_the_row_say_the_same() -> None:
     assert record["bound_ratio"] == known.views.row["margin_ratio"] == found.bound_ratio < 1
     assert record["local_ratio"] == known.views.row["local_ratio"]
     rows = {label: (text, kind) for label, text, kind in values.rows}
-    assert rows["proved bound over value (at most 1)"] == (f"{found.bound_ratio:.4f}", "certified")
+    assert rows["proved bound / value (at most 1)"] == (f"{found.bound_ratio:.4f}", "certified")
     assert rows["value of the network"] == (f"{found.value:.8g}", "measured")
     assert rows["further"] == ("7", "measured")
     assert beside.columns == ("", LOCAL, LASSO)

@@ -62,7 +62,7 @@ def test_a_network_of_many_times_the_least_loss_is_not_at_its_limit(decay) -> No
     assert report.verdict.word == "NOT THERE YET"
     assert report.comparison.over_optimum == pytest.approx(own / least - 1, rel=1e-5)
     assert "times the optimum" in report.verdict.sentence
-    assert "over that bound" in str(report)
+    assert "/ that bound" in str(report)
 
 
 def test_a_least_squared_loss_of_0_is_judged_by_scores() -> None:

@@ -72,13 +72,13 @@ def observe_decayed(limit: FitLimit, train: Sample, network: torch.nn.Module) ->
 
 
 def own_gap(bounds: FitLimitCertificate) -> float:
-    """Return by how much a value is above the optimum at most, by its own slopes, over itself."""
+    """Return which share of a value is above the optimum at most, by its own slopes."""
     excess = max(bounds.objective - bounds.dual_objective, 0.0)
     return excess / bounds.objective if bounds.objective > 0 else math.nan
 
 
 def over_optimum(limit: FitLimit, bounds: FitLimitCertificate) -> float:
-    """Return how far a value is above the certified lower bound of the optimum, over that bound.
+    """Return how far a value is above the certified lower bound of the optimum, divided by that.
 
     NaN where the optimum is not known to a thousandth of itself, as one of 0 never is.
     """
