@@ -60,7 +60,6 @@ _RELU = (
     "-k", "not (sixty or kinks_on_a_grid or births or weaker or leaky_networks or random_data)",
 )  # fmt: skip
 FROZEN = "tests/test_frozen.py"  # of classes of all modules
-_KKT = ("tests/measures/test_kkt_ratio.py", "tests/measures/test_kkt.py")
 
 _RECOGNITION = {
     ("tests/recognition/test_rates.py",): ("rates", "homogenised", "regime", "shares"),
@@ -118,10 +117,17 @@ NEAREST: dict[str, tuple[str, ...]] = {
     ),
     "implicit_bias/limits/relu/least_bias.py": ("tests/relu_limits/test_least_bias.py",),
     "implicit_bias/networks/losses/labels.py": ("tests/recognition/test_intake.py",),
-    "implicit_bias/measures/kkt.py": _KKT,
-    "implicit_bias/measures/kkt_ratio.py": _KKT,
+    "implicit_bias/measures/kkt.py": (
+        "tests/measures/test_kkt.py", "tests/measures/test_exchange.py",
+        "tests/measures/test_level.py",
+    ),
+    "implicit_bias/measures/kkt_ratio.py": (
+        "tests/measures/test_kkt_ratio.py", "tests/measures/test_kkt.py",
+    ),
     "implicit_bias/measures/level.py": ("tests/measures/test_level.py",),
-    "implicit_bias/measures/fit/margin_rows.py": ("tests/measures/test_level.py",),
+    "implicit_bias/measures/fit/margin_rows.py": (
+        "tests/measures/test_margin_rows.py", "tests/measures/test_level.py",
+    ),
     "implicit_bias/networks/gated/open_gates.py": (
         "tests/measures/test_open_gates.py", "tests/measures/test_level.py",
     ),

@@ -291,11 +291,9 @@ def _at_kinks(network: torch.nn.Module, data: GatedData) -> float | None:
     from .fit.margin_rows import MarginRows
     from .level import clarke_residual
 
-    if data.y.device.type != "cpu":
-        network = detached_copy(network).cpu()
-        gates = None if data.gates is None else data.gates.cpu()
-        data = GatedData(data.X.cpu(), data.y.cpu(), gates)
-    residual, _, n_kinks = clarke_residual(MarginRows(Subject(network, data)))
+    gates = None if data.gates is None else data.gates.cpu()
+    copied = Subject(detached_copy(network).cpu(), GatedData(data.X.cpu(), data.y.cpu(), gates))
+    residual, _, n_kinks = clarke_residual(MarginRows(copied))
     return residual if n_kinks else None
 
 

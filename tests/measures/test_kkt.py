@@ -1,10 +1,12 @@
 """KKT distance at optima known in closed form, and how it tells spoiled weights from them."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import nnls
 
 from implicit_bias import GLN, DeepLinear, kkt_distance, solve_gln_svm
 from implicit_bias.measures.fit import gradient_gram
@@ -116,6 +118,92 @@ def test_epsilon_and_delta_are_those_of_lyu_and_li_by_their_definition() -> None
     assert bound <= 3 * math.sqrt(2) / 5
 
 
+def three_layers(noise: float) -> tuple[GLN, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """A network near the optimum of its data, of degree 3, and these with margins that differ."""
+    rng = np.random.default_rng(3)
+    X, contexts = 0.3 * rng.normal(size=(30, 4)), rng.integers(0, 2, size=(30, 2))
+    y = np.sign((rng.normal(size=(2, 2, 4))[np.arange(2), contexts] * X[:, None]).sum((1, 2)))
+    network = GLN.from_zeta(solve_gln_svm(X, y, contexts).zeta, upper_widths=(2,))
+    with torch.no_grad():
+        for p in network.parameters():
+            p += noise * p.abs().max() * torch.tensor(rng.normal(size=p.shape))
+    return network, (X, y, contexts)
+
+
+def at_margin_1(network: GLN, X, y, contexts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights (P,) of smallest margin 1 and degree 3, their margins (n,) and gradients (n, P)."""
+    network = GLN.from_weights(*network.parameters())
+    inputs = torch.tensor(X), torch.tensor(contexts)
+    with torch.no_grad():
+        least = float((torch.tensor(y) * network(*inputs)).min())
+        assert least > 0
+        for p in network.parameters():
+            p /= least ** (1 / 3)
+    m = torch.tensor(y) * network(*inputs)
+    rows = [torch.autograd.grad(one, list(network.parameters()), retain_graph=True) for one in m]
+    G = np.array([np.concatenate([part.numpy().ravel() for part in row]) for row in rows])
+    w = np.concatenate([p.detach().numpy().ravel() for p in network.parameters()])
+    return w, m.detach().numpy(), G
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.04])
+def test_all_numbers_are_what_their_definitions_make_of_the_multipliers(noise) -> None:
+    network, (X, y, contexts) = three_layers(noise)
+    found = kkt_distance(network, X, y, contexts)
+    w, m, G = at_margin_1(network, X, y, contexts)
+    lam, size = found.multipliers, np.linalg.norm(w)
+    fit = lam @ G
+    u = w - fit
+    length = np.linalg.norm(fit)
+    polar = u - max((G @ u / (G @ w)).max(), 0) * w
+    needed = 1 + 2 * m
+    open_ = contexts.T[:, None] == np.arange(2)[:, None]
+    sums = np.einsum("hcn,n,nd->hcd", open_, lam * y, X)
+    expected = {
+        "cosine": fit @ w / length / size,
+        "residual": np.linalg.norm(u) / size,
+        "residual_bound": polar @ w / np.linalg.norm(polar) / size,
+        "complementarity": lam @ (m - 1) / lam.sum(),
+        "epsilon": np.linalg.norm(u),
+        "delta": (lam * (m - 1)).max(),
+        "dual_norms": np.sqrt(size**2 / 3) * np.linalg.norm(sums, axis=(1, 2)),
+        "ratio": length / (G @ fit / needed).min() / size,
+        "ratio_bound": lam @ needed / length / size,
+    }
+    assert 0 < expected["residual_bound"] and expected["ratio"] < 1
+    for name, value in expected.items():
+        np.testing.assert_allclose(getattr(found, name), value, rtol=1e-7, err_msg=name)
+
+
+@pytest.mark.parametrize("n_first", [2000, 3])
+def test_the_fit_is_that_of_least_squares_with_complementarity_as_one_more_weight(
+    n_first, monkeypatch
+) -> None:
+    module = home(kkt_distance)
+    monkeypatch.setattr(module, "TIGHT", 0.3)
+    for name in ("_N_CANDIDATES", "_MOST_AT_FIRST"):
+        monkeypatch.setattr(module, name, n_first)
+    network, data = three_layers(0.04)
+    w, m, G = at_margin_1(network, *data)
+    tight = 0.3 * 3 / np.linalg.norm(w) * (m - 1)
+    expected, _ = nnls(np.vstack([G.T, tight]), np.append(w, 0))
+    found = kkt_distance(network, *data)
+    np.testing.assert_allclose(found.multipliers, expected, atol=1e-7 * expected.max())
+
+
+def test_the_margin_bound_is_its_formula_and_nan_without_dual_norms() -> None:
+    found = kkt_distance(GLN.from_zeta(quadrants_zeta(1)), *QUADRANTS)
+    for residual, norms, bound in (
+        (0.5, [0.5, 2.0], 0.2), (0.5, [0.25, 0.5], 0.8), (1.5, [1.0], 0.0),
+        (0.5, [0.0, 0.0], math.nan), (0.5, [], math.nan), (0.5, None, math.nan),
+    ):  # fmt: skip
+        given = None if norms is None else np.array(norms)
+        other = dataclasses.replace(
+            found, residual=residual, complementarity=0.25, dual_norms=given
+        )
+        assert other.margin_bound == pytest.approx(bound, nan_ok=True)
+
+
 def test_multipliers_on_samples_beyond_the_margin_show_in_the_complementarity() -> None:
     # Context 0 at twice its margin: w stays in the cone of gradients, with equal multipliers on
     # margins 2, 1, 1. So sum lam (m - 1) / sum lam = 1/3.
@@ -171,6 +259,9 @@ def test_any_homogeneous_module_can_be_measured_without_gates() -> None:
     np.testing.assert_allclose(distance.multipliers, [0.25, 0], atol=1e-12)
     assert distance.residual < 1e-6
     assert distance.dual_norms is None
+    # At w = lam x exactly nothing is left over, of which no direction bounds anything.
+    exact = kkt_distance(Linear([3.0, 0.0]), X[:1], y[:1], None)
+    assert (exact.residual, exact.residual_bound) == (0.0, 0.0)
     # (1, 1) is outside the cone of (2, 0), (3, 1): nearest is its projection (6/5, 2/5) on (3, 1).
     off = kkt_distance(Linear([1.0, 1.0]), X, y, None)
     assert off.cosine == pytest.approx(2 / math.sqrt(5), rel=1e-12)
@@ -245,6 +336,8 @@ def test_weights_that_do_not_separate_are_refused_with_advice() -> None:
     network = GLN.from_zeta(-quadrants_zeta(1))
     with pytest.raises(ValueError, match=r"smallest margin .* is -1.*train longer"):
         kkt_distance(network, *QUADRANTS)
+    with pytest.raises(ValueError, match=r"smallest margin .* is 0, .*train longer"):
+        kkt_distance(Linear([1.0, 0.0]), np.eye(2), np.ones(2), None)
 
 
 def test_a_module_without_a_degree_is_refused() -> None:

@@ -495,6 +495,7 @@ def test_kkt_distance_has_the_residual_at_kinks_beside_that_of_one_side() -> Non
     network.degree = 2
     found = kkt_distance(network, X, y, None)
     assert found.clarke_residual < 1e-6
+    assert found.distances_from_ideal()["clarke_residual"] == found.clarke_residual
     assert found.residual > 0.2
     assert kkt_distance(network, X, y, None, kinks=False).clarke_residual is None
     # Without a kink there is no other side.

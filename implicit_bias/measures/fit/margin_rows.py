@@ -135,16 +135,17 @@ class MarginRows:
         with OpenGates() as mode:
             scores = self._scores(self.subject.weights, self.subject.data)
         n = len(self.subject.data.X) if self._one_by_one else 1
-        if not self.subject.twice or any(z.numel() % n for z in mode.seen):
-            return []
-        found = [(z > 0).to(z).reshape(n, -1) for z in mode.seen]
         first = self.subject.data if n == 1 else self.subject.data.take(torch.arange(1))
-        with OpenGates([c[:1] for c in found]) as lone:
+        with OpenGates() as lone:
+            self._scores(self.subject.weights, first)
+        sizes = [n * a.numel() for a in lone.seen]
+        if not self.subject.twice or sizes != [z.numel() for z in mode.seen]:
+            return []
+        both = zip(lone.seen, mode.seen, strict=True)
+        same = all(torch.allclose(a.flatten(), z.reshape(n, -1)[0]) for a, z in both)
+        found = [(z > 0).to(z).reshape(n, -1) for z in mode.seen]
+        with OpenGates([c[:1] for c in found]):
             alone = self._scores(self.subject.weights, first)
-        same = all(
-            torch.allclose(a.flatten(), z.reshape(n, -1)[0])
-            for a, z in zip(lone.seen, mode.seen, strict=True)
-        )
         return found if same and torch.allclose(alone, scores[: len(first.X)]) else []
 
     @cached_property
