@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
@@ -181,6 +182,7 @@ class MarginOptimizer(torch.optim.Optimizer):
         # Other code may have loaded the state, and on another device.
         state = self._states["trainer"]
         self._stepper.state = {k: v.to(self._devices[k]) for k, v in state.items()}
+        had_stopped = self._stepper.stopped
         self._stepper.step(self._network.batch, self.param_groups[0].get("lr"))
         self._states["trainer"] = self._stepper.state
         self._left = [weight.clone() for weight in self._network.weights]
@@ -189,6 +191,8 @@ class MarginOptimizer(torch.optim.Optimizer):
                 f"{type(self).__name__} diverged: margins are no longer finite. Begin again at a "
                 "smaller rate, or with lr=None where it is known; look for NaN in the data"
             )
+        if self._stepper.stopped and not had_stopped:
+            warnings.warn(self._stepper.stopped, stacklevel=3)  # torch wraps this method
         return self._network.margins
 
     def state_dict(self) -> dict[str, Any]:

@@ -121,6 +121,12 @@ class Normalised(MarginOptimizer):
     TypeError, ValueError
         If an argument is out of its range, or the weights cannot be trained together.
 
+    Warns
+    -----
+    UserWarning
+        Once, if the line search comes to a kink of the network, where its steps go to 0 though the
+        loss has a slope.
+
     Examples
     --------
     >>> import torch

@@ -18,6 +18,9 @@ from ..networks.placed_data import GatedData, trained_weights
 from .settings import TrainingSettings
 from .steppers.line_search import AT_REST
 
+# Fall of log(loss), far below the half that descent of this length would bring.
+_JUMPED = 1e-3
+
 
 class Stop(NamedTuple):
     """Why a network stands still.
@@ -91,6 +94,14 @@ def _why(
         return "the loss falls along the weights alone, whose direction is at rest", False
     loss = "log(loss)" if of_margins else "the loss, in units of the first one,"
     steep = f"though the slope of {loss} per doubling of the weights is {slope:.2g}"
+    level = _level(known, data.y, settings.loss, unit) if of_margins else math.nan
+    if settings.trainer == "constant" and _jumped(settings, level, _length(slopes), first_loss):
+        return (
+            f"a step has jumped to a loss of exp({level:.2g}), where steps, which go with the "
+            f"loss, no longer move the weights, {steep}: begin again at a smaller learning "
+            "rate, or with a trainer whose steps go with log(loss), as those of 'normalised' do",
+            True,
+        )
     if not settings.automatic:
         return (
             f"steps are too short to move the weights, {steep}: give a larger learning rate, or a "
@@ -137,6 +148,18 @@ def _level(scores: Tensor, y: Tensor, loss: str, unit: float) -> float:
     if get_loss(loss).in_logarithms:
         return float(log_loss(scores, y, loss))
     return float(get_loss(loss).value(scores, y).mean()) / unit
+
+
+def _jumped(settings: TrainingSettings, level: float, size: float, first_loss: float) -> bool:
+    """Return whether a log(loss) with a gradient of this size is below what descent comes to.
+
+    Gradient flow raises 1 / loss by the squared size of that gradient per unit of time. So where it
+    has halved the loss, as much time again lowers log(loss) by about a half. False for a level of
+    NaN.
+    """
+    time = sum(n_steps * rate for n_steps, rate in settings.phases if isinstance(rate, float))
+    halved = level < math.log(first_loss / 2)
+    return halved and level + 2 * math.log(size) + math.log(time) < math.log(_JUMPED)
 
 
 def _slopes(network: torch.nn.Module, scores: Tensor, direction: Tensor) -> list[Tensor]:

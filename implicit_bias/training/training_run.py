@@ -164,7 +164,7 @@ class TrainingRun:
         stop = recorder.stop(self._settings)
         if stop is None:
             return ""
-        if stop.stuck and not self._stepper.has_warned:
+        if stop.stuck and not self._stepper.stopped:
             log.warning("training has stopped: %s", stop.text)
         return stop.text
 

@@ -123,9 +123,11 @@ def test_a_line_search_that_stands_at_a_kink_says_that_it_has_stopped(caplog) ->
     network = two_layer_relu(2, 3, 4)
     optimizer = ib.optim.Normalised(network.parameters(), n_samples=8, degree=2)
     losses = []
-    for _ in range(150):
-        optimizer.step(lambda: y * network(X).flatten())
-        losses.append(loss_of(network, X, y))
+    with pytest.warns(UserWarning, match="the line search has stopped") as warned:
+        for _ in range(150):
+            optimizer.step(lambda: y * network(X).flatten())
+            losses.append(loss_of(network, X, y))
+    assert len(warned) == 1 and warned[0].filename == __file__  # at the line of the own loop
     # What it says is so: the loss stays, though descent in steps of one size goes on.
     assert abs(losses[-1] / losses[50] - 1) < 1e-8
     plain = torch.optim.SGD(network.parameters(), lr=0.02)

@@ -226,7 +226,7 @@ WALKED: dict[str, tuple[dict[str, Any], str, Own, dict[str, dict[str, Any]]]] = 
     ),
     "attention, two tokens": (
         {"X": OTHERS, "y": SIDES[1:5]}, "margin_ratio", attention(OTHERS),
-        {"NOT THERE YET": {"steps": 60}},
+        {"NOT THERE YET": {"steps": 60}, "AT ITS LIMIT": {"steps": 300}},
     ),
     "collapse": (
         {"class_sizes": (4, 4, 4)}, "margin_ratio", collapse,

@@ -102,6 +102,32 @@ def test_steps_that_are_too_short_are_called_so() -> None:
     )
 
 
+@pytest.mark.parametrize(("rate", "seed"), [(1e30, 0), (1e4, 0), (1e4, 1), (1e3, 0)])
+def test_no_larger_rate_is_advised_where_a_step_has_jumped(rate: float, seed: int) -> None:
+    labels = np.where(X @ [1.0, 2.0] > 0, 1.0, -1.0)
+    best = ib.solve_linear_svm(X, labels).require().zeta.ravel()
+
+    def off(**settings) -> tuple[float, str]:
+        network = ib.DeepLinear(2, hidden_widths=(), random_state=seed)
+        trajectory = run(network, X, labels, **settings)
+        w = trajectory.observed["weights"][-1]
+        return 1 - w @ best / np.linalg.norm(w) / np.linalg.norm(best), trajectory.stopped
+
+    jumped, stopped = off(rate=rate)
+    assert "larger" not in stopped and "begin again at a smaller learning rate" in stopped
+    # Both ways out lead nearer to the limit.
+    assert off(rate=1.0)[0] < jumped
+    assert off(trainer="normalised")[0] < min(jumped, 0.002)
+
+
+def test_a_rate_that_has_become_too_small_is_not_called_too_large() -> None:
+    labels = np.where(X @ [1.0, 2.0] > 0, 1.0, -1.0)
+    settings = ib.TrainingSettings(batch_size=0, schedule=((100, 0.5), (1000, 1e-12)))
+    trajectory = ib.train(ib.DeepLinear(2).double(), X, labels, settings=settings)
+    assert trajectory.loss[-1] < 0.2 * trajectory.loss[0]
+    assert "give a larger learning rate" in trajectory.stopped
+
+
 def test_a_loss_at_its_least_value_is_at_rest_and_warns_of_nothing(caplog) -> None:
     for loss in ("logistic", "squared"):
         trajectory = run(ib.DeepLinear(1), [[1.0], [2.0]], [1.0, -1.0], rate=0.3, loss=loss)

@@ -152,7 +152,7 @@ class LineSearchDescent(Stepper):
             assign(weights, _where(good, weights, begun.weights))
             self._scores = None
         self._end(direction, at_once)
-        if not self.has_warned and not bool(at_once.all()):
+        if not self.stopped and not bool(at_once.all()):
             self._say_if_stopped(begun)
 
     def _say_if_stopped(self, begun: _Begun) -> None:
@@ -160,15 +160,15 @@ class LineSearchDescent(Stepper):
         rate, lengths = self.state["rate"], torch.sqrt(begun.squared)
         stopped = (rate * begun.squared < STOPPED) & (rate * lengths < STOPPED * begun.norms)
         slopes = lengths * begun.norms
-        self.has_warned = bool((stopped & (slopes > AT_REST)).any())
-        if self.has_warned:
-            log.warning(
-                "the line search has stopped: its steps lower log(loss) by less than %.0e each, "
-                "though the slope per doubling of the weights is %.2g. The weights stand at a kink "
-                "of the network (a ReLU that turns), across which the loss rises: go on with the "
-                "trainer 'smoothed', or with 'constant', whose steps are as long as they are given",
-                STOPPED, float(slopes.max()),
-            )  # fmt: skip
+        if bool((stopped & (slopes > AT_REST)).any()):
+            self.stopped = (
+                "the line search has stopped: its steps lower log(loss) by less than "
+                f"{STOPPED:.0e} each, though the slope per doubling of the weights is "
+                f"{float(slopes.max()):.2g}. The weights stand at a kink of the network (a ReLU "
+                "that turns), across which the loss rises: go on with the trainer 'smoothed', or "
+                "with 'constant', whose steps are as long as they are given"
+            )
+            log.warning("%s", self.stopped)
 
     def _begin(self, batch: GatedData) -> _Begun:
         """Return what is known before a step, its direction with it."""

@@ -31,12 +31,12 @@ class Stepper:
     state : dict of tensors
         Everything besides the weights that the next step depends on; replacing its entries by
         saved ones, and the weights, resumes a run exactly.
-    has_warned : bool
-        Whether it has said that it has stopped.
+    stopped : str
+        What it has warned of: why its steps have come to nothing; empty while they go on.
     """
 
     state: dict[str, Tensor]
-    has_warned = False
+    stopped = ""
 
     def __init__(self, stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> None:
         self._stack, self._kind = stack, settings.loss
