@@ -259,3 +259,25 @@ def test_maxima_of_windows_are_met_where_two_places_are_as_large(seed) -> None:
     limit = ib.local_limit(network, images, np.eye(2)[classes])
     assert limit.status is Status.LOCAL_OPTIMUM and limit.n_kinks > 0
     assert lowest_nearby(limit, images, classes) > 1
+
+
+class OfWeights(nn.Module):
+    """Scores that are linear in the positive parts of weights (k, D)."""
+
+    degree = 1
+
+    def __init__(self, w: np.ndarray) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.tensor(w))
+
+    def forward(self, X: Tensor) -> Tensor:
+        return X @ torch.relu(self.w).sum(0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_activations_of_as_many_weights_as_there_are_samples_are_none_of_units(n) -> None:
+    # The two rows share (1, 2) / 5, the shortest of margin 1 on the first sample, equally.
+    inputs = np.array([[1.0, 2.0], [3.0, 2.0], [4.0, 1.0]])[:n]
+    limit = ib.local_limit(OfWeights(np.array([[1.0, 2.0], [3.0, 4.0]])), inputs, np.ones(n))
+    assert limit.status is Status.LOCAL_OPTIMUM
+    assert limit.value == pytest.approx(1 / np.sqrt(10), rel=1e-6)

@@ -266,6 +266,8 @@ def test_any_homogeneous_module_can_be_measured_without_gates() -> None:
     off = kkt_distance(Linear([1.0, 1.0]), X, y, None)
     assert off.cosine == pytest.approx(2 / math.sqrt(5), rel=1e-12)
     assert off.residual == pytest.approx(1 / math.sqrt(5), rel=1e-12)
+    # That has slopes 6/5 and 2 where 1 is asked for, and w = (1/2, 1/2) at margin 1.
+    assert off.ratio == pytest.approx(math.sqrt(0.8) / 1.2, rel=1e-12)
 
 
 class FirstLayer(GLN):

@@ -140,6 +140,63 @@ def test_the_bounds_enclose_the_ratio_by_cvxpy(norm, n_outputs) -> None:
     wide = {None: 1e-6, "l1": 1.0}.get(norm, 5e-3)
     assert found.ratio - found.ratio_bound <= wide
     assert 0 < found.ratio_bound <= found.ratio <= 1
+    # Multipliers are at the scale of v: their sum is as long in the dual norm as v in the norm.
+    duals = {
+        "l2": np.linalg.norm, "linf": lambda g: np.abs(g).sum(), "l1": lambda g: np.abs(g).max(),
+        "spectral": lambda g: np.linalg.norm(np.atleast_2d(g), "nuc"),
+    }  # fmt: skip
+    values = duals | {
+        "linf": duals["l1"],
+        "l1": duals["linf"],
+        "spectral": lambda W: np.linalg.norm(np.atleast_2d(W), 2),
+    }
+    parts, weights = found.gradient.values(), [p.detach().numpy() for p in network.parameters()]
+    if norm is None:
+        length = np.linalg.norm(np.concatenate([g.ravel() for g in parts]))
+        size = np.linalg.norm(np.concatenate([W.ravel() for W in weights]))
+    else:
+        length, size = sum(map(duals[norm], parts)), max(map(values[norm], weights))
+    assert length / size == pytest.approx(found.ratio_bound, rel=1e-5 if norm is None else 1e-9)
+    G, _ = linearised(network, X, y)
+    lam = found.multipliers if n_outputs == 1 else found.multipliers[y == 0]
+    np.testing.assert_allclose(lam @ G, np.concatenate([g.ravel() for g in parts]), atol=1e-9)
+
+
+class Inverse(torch.nn.Module):
+    """A score whose margin falls as its weight grows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.tensor([2.0]).double())
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        return X / self.w
+
+
+@pytest.mark.parametrize("norm", [None, "l2", "linf", "spectral"])
+def test_where_v_0_is_allowed_nothing_is_asked_and_there_are_no_multipliers(norm) -> None:
+    found = kkt_level(Inverse(), [[1.0], [3.0]], [1, 1], norm=norm and {"w": norm})
+    assert found.ratio_bound == found.ratio == 0
+    assert not found.multipliers.any() and math.isnan(found.complementarity)
+
+
+def test_what_is_missing_is_made_up_by_the_least_share_of_twice_the_weights() -> None:
+    share, mixed = (
+        pkgutil.resolve_name(f"implicit_bias.measures.level:{name}")
+        for name in ("_share", "_mixed")
+    )
+    rng = np.random.default_rng(0)
+    for theta, v, g in rng.normal(size=(20, 3, 4)):
+        a = rng.uniform(-1, 1) * (g @ theta)
+        g, a = (g, a) if 2 * g @ theta >= a else (-g, -a)
+        missing, room = a - g @ v, 2 * g @ theta - a
+        s = share(torch.tensor([missing]), torch.tensor([room]), 1e-12)
+        reached = g @ ((1 - s) * v + 2 * s * theta)
+        assert (s == 0 and missing <= 0) or reached == pytest.approx(a)
+    both = torch.tensor([1.0, -1.0, 2.0, 0.5]), torch.tensor([3.0, 1.0, 2.0, 0.0])
+    assert share(*both, 0.6) == 0.5 and share(*both, 0.0) == 1.0 and share(*both, 2.0) == 0.0
+    assert share(torch.tensor([1.0]), torch.tensor([-0.5]), 0.0) == 1.0
+    assert mixed(0.5, 0.25) == 0.75 * 0.5 + 0.5
 
 
 def test_multipliers_prove_the_bound_by_plain_arithmetic() -> None:
@@ -284,6 +341,11 @@ def test_bounds_of_gates_that_enter_leave_and_enter_again_never_cross(seed) -> N
     found = kkt_level(network, X, y)
     assert found.n_kinks >= 25
     assert 0 < found.ratio_bound <= found.ratio <= found.ratio_bound + 1e-4
+
+
+def test_kinks_are_counted_of_all_rows_on_the_margin() -> None:
+    network, X, y = at_a_kink(0.75)
+    assert kkt_level(network, X.repeat(70, 0), y.repeat(70)).n_kinks == 70
 
 
 def test_units_without_weights_hide_no_kinks() -> None:

@@ -23,6 +23,7 @@ ACTIVATIONS: dict[str, tuple[Call, float | Tensor, bool]] = {
     "relu": (F.relu, 0.0, False),
     "relu, in place": (lambda z: F.relu(z, inplace=True), 0.0, True),
     "relu, in place by position": (lambda z: F.relu(z, True), 0.0, True),
+    "relu, by position": (lambda z: F.relu(z, False), 0.0, False),
     "relu_": (lambda z: z.relu_(), 0.0, True),
     "leaky": (F.leaky_relu, 0.01, False),
     "leaky of slope 1": (lambda z: F.leaky_relu(z, 1.0), 1.0, False),

@@ -70,12 +70,14 @@ class Cells:
         """Return the cell of the problem's weights; None of a network without activations."""
         if problem.data.gates is not None:
             return None
-        with OpenGates() as mode:
-            problem.scores(problem.start)
         n = len(problem.targets)
-        sizes = tuple(z.numel() // n for z in mode.seen)
-        if not sizes or any(z.shape[:1] != (n,) for z in mode.seen):
-            return None
+        for k in (n, n + 1):  # samples: an activation of weights has as many inputs of any
+            with OpenGates() as mode, torch.no_grad():
+                some = problem.data.take(torch.arange(k) % problem.n_margins)
+                problem.scores_at(problem.start, some)
+            if not mode.seen or any(z.shape[:1] != (k,) for z in mode.seen):
+                return None
+        sizes = tuple(z[0].numel() for z in mode.seen)
         cells = cls(problem, sizes, torch.arange(problem.n_margins), problem.start)
         cells = cells.at(problem.start)
         own, w = problem.margins(problem.start), problem.start
