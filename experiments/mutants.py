@@ -59,6 +59,12 @@ _RELU = (
     "tests/relu_limits/test_relu_limits.py",
     "-k", "not (sixty or kinks_on_a_grid or births or weaker or leaky_networks or random_data)",
 )  # fmt: skip
+_DIAGNOSIS = (
+    "tests/diagnosis/test_evidence.py", "tests/diagnosis/test_pieces.py",
+    "tests/diagnosis/test_any_network.py", "tests/diagnosis/test_diagnose.py",
+    "-k", "test_evidence or test_pieces or two_parts or repeated_tokens or added_since or off_its "
+    "or balanced or dead_unit or another_regime or refused or wrong_input",
+)  # fmt: skip
 FROZEN = "tests/test_frozen.py"  # of classes of all modules
 
 _RECOGNITION = {
@@ -87,7 +93,9 @@ NEAREST: dict[str, tuple[str, ...]] = {
         f"implicit_bias/networks/recognition/{name}.py": tests
         for tests, names in _RECOGNITION.items() for name in names
     },
-    **dict.fromkeys(_modules_in("implicit_bias/runs/diagnosis"), ("tests/diagnosis",)),
+    **dict.fromkeys(_modules_in("implicit_bias/runs/diagnosis"), _DIAGNOSIS),
+    "implicit_bias/runs/diagnosis/attention.py": ("tests/diagnosis/test_attention.py",),
+    "implicit_bias/runs/diagnosis/method.py": ("tests/diagnosis/test_method.py",),
     "solvers/certificates/constrained.py": ("tests/solvers/test_constrained.py",),
     "solvers/certificates/max_margin.py": (
         *_BOUNDS[:2], "tests/once_wrong/test_certificates.py",
@@ -114,6 +122,13 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "implicit_bias/limits/relu/branching.py": ("tests/relu_limits/test_bounds.py",),
     "implicit_bias/limits/relu/descent.py": (
         "tests/relu_limits/test_descent.py", "tests/relu_limits/test_pieces.py",
+    ),
+    "implicit_bias/limits/relu/fixed_outer.py": (
+        "tests/models/fixed_outer/test_steps.py", "tests/models/fixed_outer/test_fixed_outer.py",
+        "-k", "test_steps or local_optimum or closed_form or wrong_input",
+    ),
+    "implicit_bias/limits/relu/search.py": (
+        "tests/relu_limits/test_search.py", "tests/relu_limits/test_pieces.py",
     ),
     "implicit_bias/limits/relu/least_bias.py": ("tests/relu_limits/test_least_bias.py",),
     "implicit_bias/networks/losses/labels.py": ("tests/recognition/test_intake.py",),

@@ -56,6 +56,22 @@ def convolution(size: int = 6, channels: int = 3) -> nn.Sequential:
     )
 
 
+class Circular(nn.Module):
+    """Circular convolutions of full width, one behind the other, under a linear score."""
+
+    def __init__(self, n_layers: int, size: int = 4) -> None:
+        super().__init__()
+        self.layers = nn.ParameterList(drawn(size, seed=k) for k in range(n_layers))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores (n,)."""
+        *below, top = self.layers
+        for w in below:
+            shifted = torch.stack([torch.roll(x, -k, 1) for k in range(len(w))], dim=2)
+            x = shifted @ w
+        return x @ top
+
+
 class ResidualPerceptron(nn.Module):
     """A linear score of ``x + B relu(A x)``: a sum of terms of degrees 1 and 3."""
 

@@ -454,11 +454,13 @@ def _tried(programs: Programs, best: Found, spare: str) -> Found:
     assert best.escape is not None
     problem, tol = programs.problem, programs.tol
     more, kinks = [best.escape], best.split
+    unsolved = f"{spare}, and the program with one more was not solved"
     for _ in range(_TRIALS):
         if programs.spent:
             return replace(best, reason=f"{spare}, and no program was left to try one")
         if too_many_kinks(kinks):
-            break
+            why = "and one along `escape` was not tried: others are at too many kinks"
+            return replace(best, reason=f"{spare}, {why}")
         cones = _with_births(problem, split_units(best.units, kinks), more)
         solution = programs.solve(cones, _near(problem, best, cones))
         lower = solution.certificate.objective
@@ -469,10 +471,10 @@ def _tried(programs: Programs, best: Found, spare: str) -> Found:
             )
             return replace(best, reason=why)
         if not has_network(solution):
-            break
+            return replace(best, reason=unsolved)
         following = _bounded(programs, best, cones, solution)
         if following.status is Status.FAILED:
-            break
+            return replace(best, reason=unsolved)
         further, _ = kinks_of(problem, following.units, following.lam)
         if np.any(further & ~kinks):
             kinks = kinks | further
@@ -485,8 +487,8 @@ def _tried(programs: Programs, best: Found, spare: str) -> Found:
                 return replace(best, status=Status.GLOBAL_OPTIMUM, reason="")
             return _not_proved(best, spare)
         more = [*more, directions[0]]
-    why = f"{spare}, and one along `escape` does not lower the value, as multipliers are not unique"
-    return replace(best, reason=why)
+    why = "and none that multipliers asked for in turn lowers the value, as they are not unique"
+    return replace(best, reason=f"{spare}, {why}")
 
 
 def _with_global_bound(programs: Programs, best: Found) -> tuple[Found, Direction | None]:
