@@ -298,7 +298,13 @@ def test_a_kkt_point_at_a_kink_is_one_though_no_gradient_of_one_side_says_so() -
 @pytest.mark.parametrize("seed", range(4))
 def test_the_residual_at_kinks_is_the_least_over_all_gradients_of_both_sides(seed) -> None:
     network, X, y = at_a_kink(0.5 + 0.1 * seed, 0.01, seed)
+    # A row of 1.5 times the margin has no part, at whatever scale.
+    X, y = np.vstack([X, 1.5 * X[1:]]), np.ones(3)
+    with torch.no_grad():
+        for p in network.parameters():
+            p *= (0.5, 1.0, 2.0, 0.1)[seed]
     found = kkt_level(network, X, y)
+    assert found.n_kinks == 1
     assert found.residual == pytest.approx(brute_residual(network, X, y), abs=1e-6)
     assert found.residual < found.one_sided - 0.05
     assert found.ratio_bound <= found.ratio <= found.ratio_bound + 1e-6
