@@ -5,10 +5,13 @@ from the table of models. They are written as the package is built: into what is
 the checkout where that is what is installed (`pip install -e`). `python typed_models.py` writes
 them into the checkout, for mypy to check the calls that stand there. Nothing reads them at run
 time, and where they are not there type checkers let every option pass.
+
+The description of what is built is README.md, with files of the checkout named and not linked.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, astuple, replace
@@ -16,11 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from setuptools.command.build_py import build_py
+from setuptools.command.egg_info import egg_info
 
 if TYPE_CHECKING:
     from implicit_bias.runs.model import Holds, Model
 
-__all__ = ["BuildTyped", "held", "typed_models", "write"]
+__all__ = ["BuildTyped", "Described", "described", "held", "typed_models", "write"]
 
 ROOT = Path(__file__).resolve().parent
 STUB = Path("implicit_bias", "_typed_models.pyi")
@@ -215,6 +219,22 @@ class BuildTyped(build_py):
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         """Return the files that are installed."""
         return [*super().get_outputs(include_bytecode), str(Path(self.build_lib) / STUB)]
+
+
+def described(text: str) -> str:
+    """Return Markdown without pictures from files, and their captions, and with files by name."""
+    text = re.sub(r"!\[[^]]*\]\((?!\w+:)[^)]+\)\n\n(\*[^*]+\*\n\n)?", "", text)
+    return re.sub(r"\[([^]]+)\]\((?!\w+:)([^)]+)\)", r"\1 (`\2`)", text)
+
+
+class Described(egg_info):
+    """Writes the metadata of the package, whose description is read where no checkout is."""
+
+    def run(self) -> None:
+        """Replace links within the checkout, and write."""
+        metadata = self.distribution.metadata
+        metadata.long_description = described(metadata.long_description)
+        super().run()
 
 
 if __name__ == "__main__":

@@ -519,7 +519,9 @@ def test_the_version_is_the_installed_one() -> None:
     assert installed == implicit_bias.__version__
 
 
-def test_what_is_built_has_every_file_of_the_checkout_and_what_type_checkers_read(built) -> None:
+def test_what_is_built_has_every_file_what_type_checkers_read_and_no_link_to_a_checkout(
+    built,
+) -> None:
     def files(root: Path) -> set[str]:
         return {
             path.relative_to(root).as_posix()
@@ -532,6 +534,9 @@ def test_what_is_built_has_every_file_of_the_checkout_and_what_type_checkers_rea
     assert files(built) == files(ROOT) | {told}
     assert {"implicit_bias/py.typed", "solvers/py.typed"} <= files(built)
     assert "class GridOptions" in (built / told).read_text(encoding="utf-8")
+    (metadata,) = built.parent.glob("*.egg-info/PKG-INFO")
+    described = metadata.read_text(encoding="utf-8")
+    assert "`docs/installing.md`" in described and not re.search(r"\]\((?!\w+:)", described)
 
 
 def readme() -> str:
