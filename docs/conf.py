@@ -65,6 +65,7 @@ html_title = f"implicit-bias {release}"
 html_static_path = ["site.css", "which.js"]
 html_css_files, html_js_files = ["site.css"], ["which.js"]
 html_copy_source = html_show_sourcelink = False
+html_use_index = html_domain_indices = False
 html_math_renderer = "mathml"
 html_theme_options = {
     "header_links_before_dropdown": 8,
@@ -77,22 +78,30 @@ html_theme_options = {
 
 LIST = re.compile(r"<!-- (pages|cards) -->\n+((?:(?:- |  ).*\n|\n(?=- |  ))+)")
 FIRST_LINK = re.compile(r"^- \[([^\]]+)\]\(([^)#\s]+)[^)]*\)", re.M)
-INCLUDE = re.compile(r"<!-- include: (\S+) -->.*", re.S)
+INCLUDE = re.compile(r"<!-- include: (\S+) -->")
 THUMBNAILS = re.compile(r"<!-- thumbnails: (.+) -->")
 STUB = re.compile(r"\.\./implicit_bias/(\w+?)(?:/__init__)?\.pyi")
 LATEX = LatexToMathML()
+COMMAND = re.compile(r"(implicit-bias|compare|python -m|\.venv/bin/\w+|pip) ")
+# What docstrings and programs write with the signs of a keyboard.
+SIGNS = {
+    "||": "\u2016", ">=": "\u2265", "<=": "\u2264", "->": "\u2192", "^2": "\u00b2",
+    "lam": "\u03bb", "beta": "\u03b2", "eta": "\u03b7", "theta": "\u03b8",
+}  # fmt: skip
+SIGN = re.compile(r"\|\||>=|<=|(?<!-)->|\^2(?!\d)|(?<![\w-])(?:lam|beta|eta|theta)(?![a-zA-Z0-9-])")
 # Words of the glossary that other sentences use otherwise.
 ORDINARY = {"direction", "exit", "gap", "limit", "live", "path", "shares", "value", "agreement"}
 
 
 def navigation(app: Any, docname: str, source: list[str]) -> None:
     """Make trees of the marked lists of a page, and links within the site of those out of it."""
-    text = INCLUDE.sub(lambda found: (DOCS / found[1]).read_text("utf-8"), source[0])
-    if text != source[0]:
-        text = text.replace("](docs/", "](")
+    text = source[0]
+    if file := INCLUDE.search(text):
+        text = (DOCS / file[1]).read_text("utf-8").replace("](docs/", "](")
     text = text.replace("](../CONTRIBUTING.md", "](contributing.md")
     text = text.replace("](../CHANGELOG.md", "](changes.md")
     text = text.replace("](examples/GALLERY_HEADER.rst", "](gallery/index.rst")
+    text = re.sub(r"\]\(examples/(\w+/\w+)\.py", r"](gallery/\1.rst", text)
     text = THUMBNAILS.sub(lambda found: thumbnails(found[1].split()), text)
     text = STUB.sub(lambda found: f"api/{found[1].replace('__init__', 'implicit_bias')}.rst", text)
 
@@ -132,6 +141,29 @@ def animations(app: Any, doctree: nodes.document) -> None:
             raw.rawsource = text
 
 
+def typeset(app: Any, doctree: nodes.document) -> None:
+    """Write signs as mathematics does, and mark what has a form of its own.
+
+    Cells that hold a sentence have room for it, and indented commands are a shell's.
+    """
+    for text in list(doctree.findall(nodes.Text)):
+        above = parents(text)
+        program = isinstance(above[0], nodes.literal) and re.search(r"\|\||s\.t\.", text)
+        kept = nodes.literal | nodes.literal_block | nodes.math | nodes.math_block | nodes.raw
+        kept |= nodes.title | nodes.strong | nodes.emphasis | nodes.FixedTextElement
+        if program or not any(isinstance(one, kept) or one.tagname[:5] == "desc_" for one in above):
+            made = SIGN.sub(lambda found: SIGNS[found[0]], text)
+            made = re.sub(r"<([^<>]+,[^<>]+)>", "\u27e8\\1\u27e9", made)
+            if made != text:
+                text.parent.replace(text, nodes.Text(made))
+    for cell in doctree.findall(nodes.entry):
+        if len(cell.astext()) > 60:
+            cell["classes"].append("long")
+    for block in doctree.findall(nodes.literal_block):
+        if COMMAND.match(block.astext()):
+            block["language"] = "sh"
+
+
 def reference(app: Any) -> None:
     """Write a page for each namespace, with the names that no page before it has."""
     (DOCS / "api").mkdir(exist_ok=True)
@@ -164,7 +196,9 @@ def reference(app: Any) -> None:
 
 
 def formulas(app: Any, what: str, name: str, thing: object, options: Any, lines: list[str]) -> None:
-    """Keep indented formulas of docstrings line by line, as they stand."""
+    """Keep indented formulas line by line, and leave out what a constant's class says of itself."""
+    if what == "data" and inspect.getdoc(thing) == inspect.getdoc(type(thing)):
+        lines.clear()
     text = re.sub(
         r"^( *)(?! |\.\. )(\S.*(?<!:))\n\n(?=\1    \S)",
         r"\1\2\n\n\1::\n\n",
@@ -280,6 +314,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("builder-inited", reference)
     app.connect("source-read", navigation)
     app.connect("doctree-read", animations)
+    app.connect("doctree-read", typeset)
     app.connect("autodoc-process-docstring", formulas, priority=100)
     app.connect("autodoc-skip-member", skipped)
     app.connect("doctree-resolved", links)

@@ -77,8 +77,10 @@ class LabelCode:
     def elbo(self) -> float:
         r"""Evidence lower bound, in nats, with the best decoder for this code, q(x|z).
 
-        :math:`E \log q(x|z) - E\,KL(q(z|x) \| p(z))
-        = (I_q - \log K) - (I_q + KL(q(z) \| p(z))) = -\log K - KL(q(z) \| p(z))`:
+        .. math:: \begin{aligned} & E \log q(x|z) - E\,KL(q(z|x) \| p(z)) \\
+            = {} & (I_q - \log K) - (I_q + KL(q(z) \| p(z))) \\
+            = {} & -\log K - KL(q(z) \| p(z)), \end{aligned}
+
         at most -log K, and equal to it exactly if the mixture is N(0, 1). A mixture of finitely
         many normals is N(0, 1) only if every one of them is, and then z says nothing of x.
 
