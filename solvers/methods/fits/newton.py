@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from ...norms.balls import Blocks
+from ...norms.matrix_barriers import NuclearBall, SmoothNuclear, SpectralCone
 from ...norms.norm import Norm
 from ...norms.regularisers import Ball, Barrier, Cones, Penalty, Ridge, Smooth, SmoothGroups
 from ...programs.images import Floats
@@ -122,6 +124,32 @@ def solve_cones(
     found, steps = _followed(
         wider, lambda width: replace(cones, width=width), np.r_[np.zeros(m), t], width,
         1e-15 * width, lambda u: gap(u[:m]), tol,
+    )  # fmt: skip
+    return found[:m], steps
+
+
+def solve_matrices(
+    F: FlatLoss, regulariser: Penalty | Ball, blocks: Blocks, gap: Gap, tol: float
+) -> tuple[Floats, int]:
+    """Minimise ``F(A w)`` with a penalty or a ball of matrices' norms, as a barrier falls.
+
+    Of the largest spectral norm of blocks, or of the sum of their nuclear ones.
+    """
+    m = blocks.size
+    width, start = F.value(np.zeros(m)) / (2 * blocks.order), np.zeros(m)
+    smooth: Smooth
+    if isinstance(regulariser, Ball):
+        lam, radius, t = 0.0, regulariser.radius, regulariser.radius / 2
+        smooth = NuclearBall(blocks, radius, width)
+    else:
+        lam, radius, t = regulariser.lam, math.inf, width * blocks.order / regulariser.lam
+        smooth = SmoothNuclear(blocks, lam, width)
+    if regulariser.norm.inside == "spectral":
+        smooth, start = SpectralCone(blocks, lam, radius, width), np.append(start, t)
+        F = replace(F, A=np.hstack([F.A, np.zeros((len(F.A), 1))]))
+    found, steps = _followed(
+        F, lambda width: replace(smooth, width=width), start, width, 1e-15 * width,
+        lambda u: gap(u[:m]), tol,
     )  # fmt: skip
     return found[:m], steps
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...certificates.fits import LIVE, fit_bounds
 from ...certificates.max_margin import gap_between
+from ...norms.balls import Blocks
 from ...norms.norm import Norm
 from ...norms.regularisers import Ball, Barrier, Interpolation, Penalty, Regulariser, Ridge
 from ...programs.fits import FitProgram
@@ -25,6 +26,7 @@ from .newton import (
     solve_cones,
     solve_groups,
     solve_l2_ball,
+    solve_matrices,
     solve_ridge,
     solve_walls,
 )
@@ -33,8 +35,9 @@ from .proximal import solve_proximal
 # Samples for each coefficient from which one unknown a coefficient is less work, and coefficients
 # up to which it is tried where the samples' method does not come through.
 _TALL, _MOST_COEFFICIENTS = 2.0, 4000
-# Proximal gradients before Newton's method is tried, and coefficients up to which it is.
-_TRIED, _MOST_CONES = 500, 500
+# Proximal gradients before Newton's method is tried, and coefficients up to which it is. Its steps
+# take longer with norms of matrices, which have so many gradients more a pair of coefficients.
+_TRIED, _MOST_CONES, _PER_PAIR = 500, 500, 0.05
 
 
 class FitPoint(NamedTuple):
@@ -96,9 +99,11 @@ def solve_fit_program(
                 return found
     if isinstance(regulariser, Interpolation):
         return FitPoint(*solve_interpolation(problem, regulariser.norm, tol))
-    most = max_iterations or 20000
-    zeta, steps = solve_proximal(problem, regulariser, gap, tol / 10, min(most, _TRIED))
-    if gap(zeta) <= tol or most <= _TRIED:
+    most, tried = max_iterations or 20000, _TRIED
+    if isinstance(regulariser, Penalty | Ball) and regulariser.norm.inside != "l2":
+        tried = max(tried, int(_PER_PAIR * np.prod(problem.shape) ** 2))
+    zeta, steps = solve_proximal(problem, regulariser, gap, tol / 10, min(most, tried))
+    if gap(zeta) <= tol or most <= tried:
         return _point(problem, zeta, "proximal gradient", steps)
     # Gradients do not come through where inputs or scores are of very unequal sizes.
     other = _by_cones(problem, regulariser, gap, tol / 10)
@@ -112,14 +117,20 @@ def solve_fit_program(
 def _by_cones(
     problem: FitProgram, regulariser: Regulariser, gap: Callable[[Floats], float], tol: float
 ) -> tuple[Floats, int] | None:
-    """Return coefficients of ridges and of norms of blocks, and the steps; None of others."""
+    """Return coefficients of ridges, norms of blocks and of matrices, and the steps; else None."""
     if np.prod(problem.shape) > _MOST_CONES:
         return None
     if isinstance(regulariser, Ridge):
         return solve_ridge(problem.flat(), regulariser.lam)
     if not isinstance(regulariser, Penalty | Ball):
         return None
-    block = blocks_of(regulariser.norm, problem.shape)
+    norm = regulariser.norm
+    if (norm.inside, norm.over) in (("spectral", "max"), ("nuclear", "sum")) or (
+        norm.inside != "l2" and norm.blocks == "whole"
+    ):
+        blocks = Blocks.of(norm, problem.shape)
+        return solve_matrices(problem.flat(), regulariser, blocks, gap, tol)
+    block = blocks_of(norm, problem.shape)
     return None if block is None else solve_cones(problem.flat(), regulariser, block, gap, tol)
 
 

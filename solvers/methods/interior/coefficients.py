@@ -68,6 +68,9 @@ RESIDUAL = 1e-6
 RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 # Bounds come from norms, and not from the cone, once they are as close as this share.
 NEAR = 1e-4
+# Squared lengths of columns, beside the largest, below which these are uneven: products of margins
+# know them to half of the digits.
+UNEVEN = 1e-8
 # Stop once so many iterations have not narrowed the bounds by a tenth.
 PATIENCE = 6
 
@@ -106,7 +109,8 @@ _Target = tuple[Floats, Floats]
 class _Game:
     """A program on flat coefficients, with what the loop asks of it."""
 
-    def __init__(self, program: NormProgram) -> None:
+    def __init__(self, program: NormProgram, by_coefficients: bool = False) -> None:
+        self.by_coefficients = by_coefficients
         norm, equalities = program.norm, program.equalities
         self.program, self.norm = program, norm
         self.coordinates = coordinates_of(program.image, norm, equalities)
@@ -141,11 +145,21 @@ class _Game:
         )
 
     def _by_margins(self, n_rows: int) -> bool:
+        if self.by_coefficients:
+            return False
         gated = self.products is not None and len(self.blocks.place) > 1
         most = self.blocks.size * (MARGINS if gated else 1)
         if self.largest:
             return self.by_entries and n_rows <= self.blocks.size
         return n_rows <= max(most, FEW)
+
+    def is_uneven(self) -> bool:
+        """True if products of margins lose what some coefficients bring beside others.
+
+        Newton's matrix in the coefficients keeps it: there each has rows of its own size.
+        """
+        squares = np.diag(self.image.gram(np.ones(self.image.n_rows), self.room))
+        return bool(squares[squares > 0].min(initial=math.inf) < UNEVEN * squares.max())
 
     @property
     def in_margins(self) -> bool:
@@ -266,16 +280,27 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormPoint:
     NormPoint
         As far as the bounds could be narrowed.
     """
-    game = _Game(program)
-    watch = Watch(game.bounds, settings.tol / 2, PATIENCE, settings.progress)  # charges take half
-    limit = settings.max_iterations or ITERATIONS
-    follow(game.start(), partial(_system, game), watch, limit=limit)
-    best = watch.best
+    game, best = _followed(program, settings)
+    if best.gap > settings.tol and game.in_margins and game.is_uneven():
+        again, other = _followed(program, settings, by_coefficients=True)
+        if other.gap < best.gap:
+            game, best = again, other
     nu = None
     if game.equalities is not None:
         wanted = game.equality_part(best.dual)
         nu = np.asarray(np.linalg.lstsq(game.equalities.flat.T, wanted, rcond=DEPENDENT)[0], float)
     return NormPoint(game.lifted(best.primal.B), best.dual.lam, nu, best.iterations)
+
+
+def _followed(
+    program: NormProgram, settings: Settings, by_coefficients: bool = False
+) -> tuple[_Game, Best[_Point]]:
+    """Return the game and the best of its points on the central path."""
+    game = _Game(program, by_coefficients)
+    watch = Watch(game.bounds, settings.tol / 2, PATIENCE, settings.progress)  # charges take half
+    limit = settings.max_iterations or ITERATIONS
+    follow(game.start(), partial(_system, game), watch, limit=limit)
+    return game, watch.best
 
 
 def _system(game: _Game, point: _Point) -> _GameSystem:
