@@ -59,6 +59,29 @@ def test_the_infomax_bound_holds_and_is_tight_at_the_posterior_alone(seed) -> No
         assert m.infomax_bound(c, d) < m.information
 
 
+def posterior_of(a: float, s: float) -> tuple[float, float]:
+    return a / (a**2 + s**2), s / math.hypot(a, s)
+
+
+@pytest.mark.parametrize("along", [(1.0, 0.0), (0.0, 1.0)], ids=["slope", "deviation"])
+def test_the_second_term_of_4_12_vanishes_at_the_posterior_and_at_no_other_critic(along) -> None:
+    a, s, h = 0.7, 0.5, 1e-5
+    ends = [(a + sign * h * along[0], s + sign * h * along[1]) for sign in (1, -1)]
+
+    def slope(of) -> float:
+        return (of(*ends[0]) - of(*ends[1])) / (2 * h)
+
+    own = GaussianMAE(a, s, 0.3, 0.8)
+    # The critic follows the model, whose mean stays: the term that algorithm 4.1 leaves out.
+    assert slope(lambda *at: own.infomax_bound(*posterior_of(*at))) == pytest.approx(0, abs=1e-8)
+    half = slope(lambda *at: own.infomax_bound(posterior_of(*at)[0] / 2, posterior_of(*at)[1]))
+    assert abs(half) > 0.01
+    # So the model alone, beside a critic that stays, has the slope of the information.
+    found = slope(lambda *at: GaussianMAE(*at, 0.3, 0.8).infomax_bound(*posterior_of(a, s)))
+    whole = slope(lambda *at: 0.5 * math.log(1 + (at[0] / at[1]) ** 2))
+    assert found == pytest.approx(whole, rel=1e-7)
+
+
 @pytest.mark.parametrize("information", [0.0, 0.1, 0.5, 1.0, 2.0])
 def test_the_closed_form_beats_every_perturbation_and_so_does_its_mirror_image(information) -> None:
     best = gaussian_mae(information)
