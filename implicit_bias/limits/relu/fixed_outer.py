@@ -501,12 +501,12 @@ def solve_fixed_outer(
         programs += 1
         if point is None:
             break
-        smallest = float(problem.margins(point.zeta).min())
-        now = float(np.linalg.norm(point.zeta)) / smallest if smallest > 0 else math.inf
-        if best is not None and not now < value * (1 - STILL):
+        now = float(np.linalg.norm(point.zeta))
+        # It never rises; where it stays, this one is on the gates of the last one, and proves it.
+        fell, best, value = now < value * (1 - STILL), point, now
+        if not fell:
             break
         cosines = problem.relu.cosines(point.zeta @ problem.relu.basis.T)
-        best, value = point, now
         # On a kink, and of a neuron that is 0, an open gate takes nothing and may give.
         kink = (np.abs(cosines) <= KINK) & problem.helping
         settled = np.where(kink, 1.0, problem.slopes(point.zeta))

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
+import time
+from dataclasses import FrozenInstanceError, replace
 from pkgutil import resolve_name
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -183,6 +185,7 @@ VALUE = math.sqrt(1.6)
     ("change", "lower", "status", "reason"),
     [
         ({}, VALUE, Status.SOLVED, ""),
+        ({"lam": [1.6e-3, 1.6e-3]}, VALUE, Status.SOLVED, ""),
         ({}, VALUE / (1 + 0.9e-6), Status.SOLVED, ""),
         ({}, VALUE / (1 + 1.1e-6), Status.LOCAL_OPTIMUM, ""),
         ({}, 0.0, Status.LOCAL_OPTIMUM, ""),
@@ -222,6 +225,14 @@ def test_a_support_sample_on_a_kink_of_its_sign_is_told() -> None:
         assert ("on a kink of its own sign" in found.reason) is (status != "open")
     found = concluded(closed, Point(np.eye(2), ONES, np.eye(2)), math.sqrt(2))
     assert found.status is Status.SOLVED and found.reason == ""
+
+
+def test_multipliers_are_of_support_samples_beside_the_largest() -> None:
+    closed = problem_of(np.eye(2), ONES, [1.0, 1.0])
+    W = np.array([[1.0, 0.0], [0.5, 1.0]])  # the first is on the kink of the second sample
+    for lam, on in ((2e-12, True), (0.5e-12, False)):
+        found = concluded(closed, Point(W, np.array([1e-3, lam]), np.eye(2)))
+        assert (found.certificate.smallest_turn == 0) is on
 
 
 def test_a_limit_is_proved_anew_in_its_own_units() -> None:
@@ -267,18 +278,59 @@ def test_supports_ranks_and_scores_are_those_of_the_arrays() -> None:
 
 
 def test_gates_are_followed_until_they_stay() -> None:
+    began = time.perf_counter()
     # Closed on the second sample, of slope 1/2 there, u = (1, 2) is open on it; then it is (1, 1).
     start = [[1.0, -0.1]]
     limit = solve_fixed_outer(np.eye(2), ONES, [1.0], slope=0.5, start=start)
     assert limit.programs == 2 and limit.value == pytest.approx(math.sqrt(2))
-    assert limit.status is Status.SOLVED and limit.seconds > 0
+    assert limit.status is Status.SOLVED and 0 < limit.seconds <= time.perf_counter() - began
     np.testing.assert_allclose(limit.zeta, [[1, 1]])
     one = solve_fixed_outer(np.eye(2), ONES, [1.0], slope=0.5, start=start, max_programs=1)
     assert one.programs == 1 and one.value == pytest.approx(math.sqrt(5))
     assert one.status is Status.FAILED
+    # Closed on both it is (2, 2), of which the open network is half: no less, and proved.
+    both = solve_fixed_outer(np.eye(2), ONES, [1.0], slope=0.5, start=[[-1.0, -1.0]])
+    assert both.programs == 2 and both.status is Status.SOLVED
+    assert both.value == pytest.approx(math.sqrt(2))
     # By default it is open where it helps, and one program is enough.
     limit = solve_fixed_outer(np.eye(2), ONES, [1.0], slope=0.5)
     assert limit.programs == 1 and limit.status is Status.SOLVED
+
+
+@pytest.mark.parametrize(
+    ("X", "start", "slope", "programs"),
+    [
+        ([[-2.0, -2.0], [2.0, 0.0], [0.0, 1.0]], [[-2.0, -1.0], [0.0, -1.0]], 0.5, 3),
+        ([[1.0, 2.0], [2.0, 2.0], [2.0, -2.0]], [[-1.0, 2.0], [1.0, -2.0]], 0.0, 2),
+    ],
+)
+def test_the_search_is_that_of_programs_in_cvxpy_on_the_gates_of_the_last(
+    X, start, slope, programs
+) -> None:
+    inputs, W = np.array(X), np.array(start)
+    gates = np.where(inputs @ W.T >= 0, 1.0, slope)
+    for _ in range(programs):  # of one label, and of neurons of its sign
+        V = cp.Variable(W.shape)
+        margins = cp.sum(cp.multiply(gates, inputs @ V.T), axis=1)
+        value = cp.Problem(cp.Minimize(cp.norm(V, "fro")), [margins >= 1]).solve("CLARABEL")
+        gates = np.where(inputs @ V.value.T >= -1e-6, 1.0, slope)
+    n, H = gates.shape
+    limit = solve_fixed_outer(inputs, np.ones(n), np.ones(H), slope=slope, start=start)
+    assert limit.programs == programs and limit.value == pytest.approx(value, rel=1e-6)
+    assert limit.status in (Status.SOLVED, Status.LOCAL_OPTIMUM)
+
+
+def test_gates_of_opposing_pairs_are_not_those_that_stay() -> None:
+    # Closed on a sample that it opposes, a neuron of slope 1/2 takes 1/2 of what it is along it.
+    limit = solve_fixed_outer(
+        [[-1.0, 1.0]], [1.0], [-1.0, -1.0], slope=0.5, start=[[-1.0, 1.0], [2.0, 1.0]]
+    )
+    assert limit.programs == 1 and limit.value == pytest.approx(1.0)
+    # Of the same value, and on other gates: the second is proved.
+    X, start = [[-1.0], [1.0]], [[-2.0], [-2.0]]
+    limit = solve_fixed_outer(X, [1.0, -1.0], [-1.0, -1.0], slope=0.5, start=start)
+    assert limit.programs == 2 and limit.value == pytest.approx(math.sqrt(2))
+    assert limit.status is Status.SOLVED
 
 
 def test_an_open_gate_on_a_kink_may_give_more() -> None:
@@ -299,6 +351,7 @@ def test_no_time_leaves_no_program_and_nothing_is_found() -> None:
     assert limit.programs == 0 and limit.status is Status.FAILED and limit.value == math.inf
     assert limit.zeta.tolist() == [[0, 0]] and limit.dual.tolist() == [0, 0]
     assert limit.certificate.lower_bound == 0 and limit.reason == "it does not separate"
+    assert solve_fixed_outer(np.eye(2), ONES, [1.0], max_seconds=60.0).programs == 1
 
 
 # The program as it is stated
@@ -321,7 +374,9 @@ def test_the_stated_program_has_the_margins_of_its_gates(slope) -> None:
         )
         assert stated.objective.value == pytest.approx(np.linalg.norm(W))
     program = ib.programs.FixedOuterMargin(outer)
-    assert program.slope == 0
+    assert program.slope == 0 and program != ib.programs.FixedOuterMargin(outer)
+    with pytest.raises(FrozenInstanceError):
+        program.slope = 0.5
     for wrong, said in ((np.full((5, 2), 0.5), "exactly 0"), (np.ones((2, 5)), r"shape \(5, 2\)")):
         with pytest.raises(ValueError, match=said):
             program.literal(X, y, wrong)
