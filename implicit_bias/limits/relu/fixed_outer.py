@@ -501,15 +501,17 @@ def solve_fixed_outer(
         programs += 1
         if point is None:
             break
-        now = float(np.linalg.norm(point.zeta))
+        smallest = float(problem.margins(point.zeta).min())
+        now = float(np.linalg.norm(point.zeta)) / smallest if smallest > 0 else math.inf
         # It never rises; where it stays, this one is on the gates of the last one, and proves it.
         fell, best, value = now < value * (1 - STILL), point, now
         if not fell:
             break
         cosines = problem.relu.cosines(point.zeta @ problem.relu.basis.T)
         # On a kink, and of a neuron that is 0, an open gate takes nothing and may give.
-        kink = (np.abs(cosines) <= KINK) & problem.helping
-        settled = np.where(kink, 1.0, problem.slopes(point.zeta))
+        sizes = np.linalg.norm(point.zeta, axis=1)
+        kink = (np.abs(cosines) <= KINK) | (sizes <= SUPPORT * sizes.max())
+        settled = np.where(kink & problem.helping, 1.0, problem.slopes(point.zeta))
         if np.array_equal(np.where(problem.helping, settled, 0), np.where(
             problem.helping, slopes, 0)):  # fmt: skip
             break

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import implicit_bias as ib
+from experiments import fixed_outer_programs
 from implicit_bias import Status
 from implicit_bias.limits import solve_fixed_outer
 
@@ -331,6 +332,19 @@ def test_gates_of_opposing_pairs_are_not_those_that_stay() -> None:
     limit = solve_fixed_outer(X, [1.0, -1.0], [-1.0, -1.0], slope=0.5, start=start)
     assert limit.programs == 2 and limit.value == pytest.approx(math.sqrt(2))
     assert limit.status is Status.SOLVED
+
+
+def test_a_neuron_that_is_rounding_is_opened_as_one_that_is_zero(monkeypatch) -> None:
+    given = []
+    keep = lambda *of, **how: given.append((of, how)) or solve_fixed_outer(*of, **how)  # noqa: E731
+    monkeypatch.setattr(ib.limits, "solve_fixed_outer", keep)
+    # The second neuron of the first program is some 1e-10; no inner layer is better in the end.
+    found = fixed_outer_programs.row(21)
+    ((X, y, outer), how) = given[0]
+    for scale in (1.0, 1e-3, 1e3):
+        limit = solve_fixed_outer(X, y, scale * outer, **how)
+        assert limit.status is Status.SOLVED and limit.programs == 2
+        assert scale * limit.value == pytest.approx(found["value"])
 
 
 def test_an_open_gate_on_a_kink_may_give_more() -> None:
