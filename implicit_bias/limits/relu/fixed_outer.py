@@ -254,7 +254,7 @@ class FixedOuter:
             known = {(k, *row) for k, row in zip(rows.tolist(), gates.tolist(), strict=True)}
             lacking = [k for k in short.tolist() if (k, *new[k].tolist()) not in known]
             if not lacking:
-                break
+                break  # no margin lacks a gate
             rows, gates = np.append(rows, lacking), np.vstack([gates, new[lacking]])
         lam = np.bincount(rows, found.dual, n).astype(np.float64)
         total = np.zeros((n, len(self.outer)))
