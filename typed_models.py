@@ -15,7 +15,9 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, astuple, replace
+from inspect import cleandoc
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from setuptools.command.build_py import build_py
@@ -136,6 +138,9 @@ def _hints(dictionary: Any) -> dict[str, str]:
 
 
 def _dictionary(name: str, bases: str, doc: str | None, hints: Mapping[str, str]) -> str:
+    # From Python 3.13 on, docstrings have no indentation.
+    doc = indent(cleandoc(doc or ""), "    ").lstrip()
+    doc += "\n    " if "\n" in doc else ""
     lines = "".join(f"    {key}: {hint}\n" for key, hint in hints.items())
     return f'\nclass {name}({bases}, total=False):\n    """{doc}"""\n\n{lines}'
 
