@@ -143,9 +143,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "implicit_bias/measures/fit/margin_rows.py": (
         "tests/measures/test_margin_rows.py", "tests/measures/test_level.py",
     ),
-    "implicit_bias/networks/gated/open_gates.py": (
-        "tests/measures/test_open_gates.py", "tests/measures/test_level.py",
-    ),
+    "implicit_bias/networks/gated/open_gates.py": ("tests/measures/test_open_gates.py",),
 }  # fmt: skip
 
 # Of Cosmic Ray's operators one a symbol: of a comparison its opposite, of a number one more.

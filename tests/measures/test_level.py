@@ -8,6 +8,7 @@ import itertools
 import math
 import pkgutil
 from collections.abc import Callable
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -75,6 +76,7 @@ def test_ratio_is_1_at_a_kkt_point_in_closed_form_though_the_network_has_biases(
     assert found.residual < 1e-7
     assert found.multipliers == pytest.approx([lam], rel=1e-9)
     assert found.gradient["2.bias"] == pytest.approx([lam], rel=1e-9)
+    assert found.complementarity == 0
     with torch.no_grad():
         network[2].bias.mul_(2)
     moved = kkt_level(network, [[x]], [1])
@@ -211,6 +213,9 @@ def test_multipliers_prove_the_bound_by_plain_arithmetic() -> None:
     np.testing.assert_allclose(lam @ G, combined, rtol=1e-9, atol=1e-12)
     proved = lam @ a / np.linalg.norm(combined) / np.linalg.norm(theta)
     assert proved == pytest.approx(found.ratio_bound, rel=1e-9)
+    beyond = G @ theta - a  # m - s, by how much
+    expected = lam @ beyond / lam.sum() / found.smallest_margin
+    assert found.complementarity == pytest.approx(expected, rel=1e-7) and expected > 0.01
 
 
 class Both(torch.nn.Module):
@@ -284,6 +289,17 @@ def at_a_kink(c: float, noise: float = 0.0, seed: int = 0) -> tuple[torch.nn.Mod
     return network, np.array([[1.0, 0.0], [-c, 1.0]]), np.ones(2)
 
 
+def cone_of(network: torch.nn.Module, X: Array, y: Array) -> Any:
+    """The cone in which bounds of rho are searched, of all rows."""
+    MarginRows, Cone = (
+        pkgutil.resolve_name(f"implicit_bias.measures.{name}")
+        for name in ("fit.margin_rows:MarginRows", "level:_Cone")
+    )
+    rows = MarginRows(take_subject(network, X, y))
+    every = torch.ones_like(rows.margins, dtype=torch.bool)
+    return Cone(rows, rows.margins - rows.margins.min(), every)
+
+
 def test_a_kkt_point_at_a_kink_is_one_though_no_gradient_of_one_side_says_so() -> None:
     c = 0.75
     network, X, y = at_a_kink(c, noise=1e-9)
@@ -298,16 +314,31 @@ def test_a_kkt_point_at_a_kink_is_one_though_no_gradient_of_one_side_says_so() -
 @pytest.mark.parametrize("seed", range(4))
 def test_the_residual_at_kinks_is_the_least_over_all_gradients_of_both_sides(seed) -> None:
     network, X, y = at_a_kink(0.5 + 0.1 * seed, 0.01, seed)
-    # A row of 1.5 times the margin has no part, at whatever scale.
-    X, y = np.vstack([X, 1.5 * X[1:]]), np.ones(3)
+    # A row far beyond the margin has no part, at whatever scale.
+    X, y = np.vstack([X, [1.0, 2.0]]), np.ones(3)
     with torch.no_grad():
         for p in network.parameters():
             p *= (0.5, 1.0, 2.0, 0.1)[seed]
     found = kkt_level(network, X, y)
     assert found.n_kinks == 1
+    G, _ = linearised(network, X, y)
+    theta = np.concatenate([p.detach().numpy().ravel() for p in network.parameters()])
+    one_sided = nnls(G[:2].T, theta)[1] / np.linalg.norm(theta)
+    assert found.one_sided == pytest.approx(one_sided, rel=1e-6)
     assert found.residual == pytest.approx(brute_residual(network, X, y), abs=1e-6)
     assert found.residual < found.one_sided - 0.05
     assert found.ratio_bound <= found.ratio <= found.ratio_bound + 1e-6
+
+
+def test_what_twice_the_weights_exceed_at_kinks_is_the_least_over_all_gates() -> None:
+    network, X, y = at_a_kink(0.7, 0.01)
+    cone = cone_of(network, X, y)
+    G, theta = all_gradients(network, X, y)  # one of the first row, two of the second
+    assert cone.at_kinks.tolist() == [1] and len(G) == 3 and np.ptp(G[1:] @ theta) > 0
+    # 2 <g, theta> against the <g, theta> - excess that is asked for.
+    assert float(cone._room_at_kinks) == pytest.approx(
+        (G[1:] @ theta).min() + float(cone.excess[1])
+    )
 
 
 @pytest.mark.parametrize("seed", [3, 7, 67, 79, 130])
@@ -506,6 +537,48 @@ def test_what_cannot_be_measured_is_named(change, said) -> None:
     y = [1, -1] if y[0] * y[1] > 0 else y
     with pytest.raises((TypeError, ValueError), match=said):
         kkt_level(**({"network": network, "X": X, "y": y} | change))
+
+
+def test_rows_enter_as_they_are_violated(monkeypatch) -> None:
+    monkeypatch.setattr("implicit_bias.measures.level._MORE", 0)
+    network = mlp(3, 4, 1, between=torch.nn.Tanh)
+    X, y = classified(network, 40, 3)
+    found, expected = kkt_level(network, X, y), cvxpy_ratio(network, X, y, None)
+    assert (found.multipliers > 0).sum() > 3
+    assert found.ratio_bound - 1e-7 <= expected <= found.ratio + 1e-7
+    assert found.ratio - found.ratio_bound < 1e-5
+
+
+def test_weights_between_are_feasible_at_the_share_that_is_asked_for_and_not_below() -> None:
+    network = mlp(3, 4, 1, between=torch.nn.Tanh)
+    X, y = classified(network, 8, 3)
+    G, a = linearised(network, X, y)
+    theta = np.concatenate([p.detach().numpy().ravel() for p in network.parameters()])
+    cone, kinks = cone_of(network, X, y), cone_of(*at_a_kink(0.7, 0.01))
+    for v in 0.3 * np.random.default_rng(0).normal(size=(9, len(theta))):
+        share, _ = cone._ask(torch.tensor(theta - v), torch.ones(8, dtype=torch.bool))
+        at, below = ((G @ ((1 - s) * v + 2 * s * theta) - a).min() for s in (share, share - 1e-3))
+        assert at >= -1e-9 and below < 0
+    # What leaves a cone with kinks is asked for on.
+    before, gradients = kinks.index.tolist(), kinks.gradients
+    kinks._ask(torch.zeros_like(kinks.rows.w), torch.zeros(2, dtype=torch.bool))
+    assert kinks.left.tolist() == before and torch.equal(kinks.left_gradients, gradients)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4])
+def test_steps_in_another_norm_come_near_the_ratio_of_a_linear_score(scale) -> None:
+    # Of margin 1 on (2, 1) the smallest sum of sizes is 1/2, against 3/4.
+    network = mlp(2, 1)
+    network[0].register_parameter("bias", None)
+    with torch.no_grad():
+        network[0].weight.copy_(scale * torch.tensor([[0.25, 0.5]]).double())
+    found = kkt_level(network, [[2.0, 1.0]], [1], norm={"0.weight": "l1"})
+    assert 0.66 < found.ratio_bound <= 2 / 3 + 1e-12 and 2 / 3 - 1e-12 <= found.ratio < 0.67
+
+
+def test_a_margin_of_0_is_none() -> None:
+    with pytest.raises(ValueError, match=r"smallest margin .* is 0, .* train longer"):
+        kkt_level(Inverse(), [[0.0], [1.0]], [1, 1])
 
 
 def test_batch_statistics_count_where_the_network_is_trained_with_them() -> None:

@@ -29,6 +29,7 @@ ACTIVATIONS: dict[str, tuple[Call, float | Tensor, bool]] = {
     "leaky of slope 1": (lambda z: F.leaky_relu(z, 1.0), 1.0, False),
     "leaky, by name": (lambda z: F.leaky_relu(z, negative_slope=0.3), 0.3, False),
     "leaky, in place": (lambda z: F.leaky_relu(z, 0.3, True), 0.3, True),
+    "leaky_": (F.leaky_relu_, 0.01, True),
     "module": (nn.LeakyReLU(0.2, inplace=True), 0.2, True),
     "clamp": (lambda z: z.clamp(0), 0.0, False),
     "clamp, by name": (lambda z: torch.clamp(z, min=0.0), 0.0, False),
