@@ -51,7 +51,7 @@ def imports(path: Path) -> list[Import]:
             # `from package import module` imports the module as well.
             found.append(Import(module, **marks))
             found.extend(Import(f"{module}.{alias.name}", **marks) for alias in node.names)
-        lazy = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        lazy = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             for child in node.body:
                 visit(child, lazy=lazy, typing_only=True)
@@ -59,7 +59,8 @@ def imports(path: Path) -> list[Import]:
                 visit(child, lazy=lazy, typing_only=typing_only)
             return
         for child in ast.iter_child_nodes(node):
-            visit(child, lazy=lazy, typing_only=typing_only)
+            if not isinstance(child, ast.expr):  # no expression imports
+                visit(child, lazy=lazy, typing_only=typing_only)
 
     visit(ast.parse(path.read_text(encoding="utf-8")), lazy=False, typing_only=False)
     return found

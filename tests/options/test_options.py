@@ -207,7 +207,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(
-    ("model", "name"), each_pairwise(TAKEN, times=2) + each_pairwise(REFUSED, times=2)
+    ("model", "name"), each_pairwise(TAKEN, times=1) + each_pairwise(REFUSED, times=1)
 )
 def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_path) -> None:
     if name == "data_dir":
