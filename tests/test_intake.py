@@ -134,7 +134,8 @@ def faults_of_array(door: Door, call: Call, argument: Argument) -> list[str]:
             return error
 
     kept, begun = dict(KEPT), time.perf_counter()
-    outcome(given(lambda array: array))
+    numbers = given(lambda array: in_numpy(array, array))
+    answers[repr(numbers)] = outcome(numbers)
     if time.perf_counter() - begun > LONG:
         kept = {how: kept[how] for how in (">f8", "bool", "tensor32")}
     for how, keep in kept.items():

@@ -23,6 +23,7 @@ from implicit_bias.runs.reports import (
 )
 from implicit_bias.training import TRAINERS, losses_of
 from tests.commands import run
+from tests.long import some_of
 
 # Those that take a linear predictor.
 MARGIN_TRAINERS = tuple(
@@ -47,7 +48,7 @@ def reports() -> dict[str, ib.Report]:
     return {}
 
 
-@pytest.fixture(params=sorted(RUNS))
+@pytest.fixture(params=some_of(sorted(RUNS), one_in=2))
 def report(request, reports) -> ib.Report:
     name, options = RUNS[request.param]
     if request.param not in reports:

@@ -42,7 +42,7 @@ def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
     return result.exit_code, record, result.stderr
 
 
-@pytest.mark.parametrize("model", some_of(sorted(MODELS), one_in=2))
+@pytest.mark.parametrize("model", some_of(sorted(MODELS), one_in=3))
 def test_every_model_predicts_trains_compares_and_draws(model, tmp_path) -> None:
     picture = tmp_path / "run.png"
     code, record, text = run(
@@ -93,6 +93,7 @@ def assert_certified_and_of_a_margin_ratio_of_at_most_one(record: dict[str, Any]
     assert comparison["margin_ratio"] <= 1
 
 
+@pytest.mark.long
 def test_with_its_defaults_a_convex_model_comes_near_its_limit() -> None:
     code, record, _ = run("--model", "linear")
     assert code == 0

@@ -107,8 +107,9 @@ def test_an_optimiser_takes_the_steps_of_train_to_the_bit(name, dtype) -> None:
     assert trajectory.smallest_margin[-1] > 0
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("name", "dtype"), some_of(product(METHODS, [torch.float64, torch.float32]), one_in=2)
+)
 def test_what_stops_and_goes_on_is_what_never_stopped(name, dtype) -> None:
     make, _ = METHODS[name]
     whole, first = network_for(name, dtype), network_for(name, dtype)
