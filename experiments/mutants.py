@@ -62,8 +62,8 @@ _RELU = (
 _DIAGNOSIS = (
     "tests/diagnosis/test_evidence.py", "tests/diagnosis/test_pieces.py",
     "tests/diagnosis/test_any_network.py", "tests/diagnosis/test_diagnose.py",
-    "-k", "test_evidence or test_pieces or two_parts or repeated_tokens or added_since or off_its "
-    "or balanced or dead_unit or another_regime or refused or wrong_input",
+    "-k", "test_evidence or test_pieces or frozen or two_parts or repeated_tokens or added_since "
+    "or off_its or balanced or dead_unit or another_regime or refused or wrong_input",
 )  # fmt: skip
 FROZEN = "tests/test_frozen.py"  # of classes of all modules
 
@@ -96,6 +96,30 @@ NEAREST: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_modules_in("implicit_bias/runs/diagnosis"), _DIAGNOSIS),
     "implicit_bias/runs/diagnosis/attention.py": ("tests/diagnosis/test_attention.py",),
     "implicit_bias/runs/diagnosis/method.py": ("tests/diagnosis/test_method.py",),
+    "implicit_bias/runs/diagnosis/figure.py": ("tests/drawing/test_units_drawn.py",),
+    "implicit_bias/runs/diagnosis/network_report.py": (
+        "tests/diagnosis/test_network_report.py", "tests/diagnosis/test_attention.py",
+        "-k", "test_network_report or frozen or selects or name_no_program",
+    ),
+    "implicit_bias/runs/diagnosis/state.py": (
+        "tests/diagnosis/test_evidence.py", "tests/diagnosis/test_diagnose.py",
+        "-k", "test_evidence or frozen or dead_unit or balanced",
+    ),
+    "implicit_bias/runs/diagnosis/optimum.py": (
+        "tests/diagnosis/test_pieces.py", "tests/diagnosis/test_unit_features.py",
+        "tests/diagnosis/test_evidence.py",
+    ),
+    **{
+        f"implicit_bias/runs/diagnosis/{name}.py": ("tests/diagnosis/test_evidence.py",)
+        for name in ("local", "problem")
+    },
+    **{
+        f"implicit_bias/runs/diagnosis/{name}.py": (
+            "tests/diagnosis/test_findings.py", "tests/diagnosis/test_any_network.py",
+            "-k", "test_findings or frozen or repeated_tokens",
+        )
+        for name in ("decayed", "findings", "splitting", "theory")
+    },
     "solvers/certificates/constrained.py": ("tests/solvers/test_constrained.py",),
     "solvers/certificates/max_margin.py": (
         *_BOUNDS[:2], "tests/once_wrong/test_certificates.py",
@@ -158,7 +182,11 @@ OPERATORS = re.compile(
 # Edges of comparisons beside their opposites, where the other side is a number.
 EDGES = re.compile(".*_(Lt_LtE|LtE_Lt|Gt_GtE|GtE_Gt)")
 TYPES = "TYPE_CHECKING"  # a condition of imports for annotations alone
-_LIBRARIES = ("numpy", "scipy.optimize", "sklearn.svm", "torch", "cvxpy", "pytest", "hypothesis")
+# What is imported once, before tests are timed; of torch what it imports as it first needs it.
+_LIBRARIES = (
+    "numpy", "scipy.optimize", "sklearn.svm", "torch", "torch._dynamo", "cvxpy", "pytest",
+    "hypothesis",
+)  # fmt: skip
 _OWN = ("experiments", "implicit_bias", "solvers", "tests")
 
 

@@ -1,5 +1,9 @@
 """Attention of a user's own: recognised by its values, beside the program of its tokens."""
 
+from pkgutil import resolve_name
+from types import SimpleNamespace
+
+import cvxpy as cp
 import numpy as np
 import pytest
 import torch
@@ -8,6 +12,8 @@ from torch import Tensor
 import implicit_bias as ib
 from implicit_bias.networks.recognition import recognise_attention, take_subject
 
+select_tokens = resolve_name("implicit_bias.runs.diagnosis.attention:select_tokens")
+Method = resolve_name("implicit_bias.runs.diagnosis.method:Method")
 DATA = ib.datasets.make_tokens(14, 5, 6, random_state=2)
 Y = np.where(np.arange(14) % 2, 1.0, -1.0)
 
@@ -194,3 +200,73 @@ def test_norms_that_are_not_known_and_decay_name_no_program() -> None:
         optimizer = torch.optim.SGD(network.parameters(), lr=0.1, weight_decay=0.1)
         report = ib.diagnose(network, DATA.X, Y, **({"optimizer": optimizer} | options))
         assert "attention" not in report.heading.title
+
+
+def read_off(*, pair: bool = False, shift: float = 0.0):
+    """Samples and attention as it was read off, of two tokens, of which the first is selected."""
+    X = torch.tensor([[[2.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [0.0, 1.0]], [[9.0, 9.0], [0.0, 0.0]]])
+    values = torch.tensor([[0.5, 0.25], [-0.5, -0.3], [4.0, 4.0]])  # the last has no slope
+    W = torch.tensor([[1.0, 0.5], [-0.5, 0.25]]).double()
+    found = SimpleNamespace(
+        values=values.double() + shift, queries=torch.tensor([[1.0, 0.0]] * 3).double(), W=W,
+        pair=pair, in_words="softmax attention", error=1e-9,
+    )  # fmt: skip
+    y = torch.tensor([1.0, -1.0, 1.0]).double()
+    weights = {"W": torch.tensor([3.0, 4.0])}
+    return SimpleNamespace(data=SimpleNamespace(X=X.double(), y=y), weights=weights), found
+
+
+@pytest.mark.parametrize(
+    ("method", "norm"),
+    [
+        (Method(norms={"W": "l2"}), "l2"), (Method("sign", {"W": "linf"}, joint=False), "linf"),
+        (Method(norms={"W": "l2"}, decay=0.1), None), (Method(norms={"V": "l2"}), None),
+        (Method(norms=None, joint=False), None), (Method(norms={"V": "l2"}, decay=0.1), None),
+    ],
+)  # fmt: skip
+def test_tokens_that_are_read_off_have_their_program_in_the_norm_of_the_steps(method, norm) -> None:
+    subject, found = read_off()
+    selected = select_tokens(subject, found, method)
+    if norm is None:
+        assert selected is None
+        return
+    theory, (verdict, limit, comparison) = selected
+    # Of both sequences with a slope the first token less the second, (2, -1) and (1, 0), is asked
+    # for a product of 1 with W (1, 0)': for any norm of the first column alone.
+    w = cp.Variable(2)
+    of = {"l2": cp.norm2, "linf": cp.norm_inf}[norm]
+    program = cp.Problem(cp.Minimize(of(w)), [2 * w[0] - w[1] >= 1, w[0] >= 1])
+    least = program.solve(solver="CLARABEL")
+    answer, state = limit.things["limit"], comparison.things["comparison"]
+    assert answer.objective == pytest.approx(least, rel=1e-5) and answer.tokens.tolist() == [0, 0]
+    assert answer.gap <= 1e-5
+    # W (1, 0)' is (1, -1/2): products 2.5 and 1, of which the least counts.
+    W = found.W.numpy()
+    size = np.linalg.norm(W) if norm == "l2" else np.abs(W).max()
+    assert state.smallest_margin == pytest.approx(1.0)
+    assert state.margin_ratio == pytest.approx(least / size, rel=1e-5)
+    assert state.weight_norm == pytest.approx(5.0)
+    assert theory.says == "limit" and theory.theorem.endswith(f"in the {norm} norm of W")
+    (evidence,) = verdict.evidence
+    assert evidence.near == {"margin_ratio": state.margin_ratio} and evidence.theory == "limit"
+    holds = {one.name: one.holds for one in limit.assumptions}
+    assert holds["fixed value head"] is True and "descent on K and Q" not in holds
+    assert [one.holds for one in limit.assumptions[:3]] == [True, True, True]
+
+
+def test_what_selects_no_token_above_another_has_no_program() -> None:
+    subject, found = read_off(pair=True)
+    theory, (_, limit, _) = select_tokens(subject, found, Method())
+    assert limit.things["limit"].norm == "nuclear" and theory.theorem.endswith("norm of K Q'")
+    assert "descent on K and Q" in {one.name for one in limit.assumptions}
+    assert select_tokens(subject, found, Method("sign", {"W": "linf"}, joint=False)) is None
+    found.W = -found.W  # the lower tokens of both
+    assert select_tokens(subject, found, Method()) is None
+    found.values = torch.ones(3, 2).double()  # no sequence has a slope
+    assert select_tokens(subject, found, Method()) is None
+    subject, found = read_off()
+    # Tokens that are the same are not told apart, whatever W is.
+    subject.data.X[0, 1] = subject.data.X[0, 0]
+    theory, (verdict, limit, _) = select_tokens(subject, found, Method(norms={"W": "l2"}))
+    assert limit.assumptions[2].holds is False and theory.says == "none"
+    assert verdict.evidence[0].theory == "none"

@@ -13,7 +13,7 @@ import torch
 import implicit_bias as ib
 from implicit_bias import Status
 from implicit_bias.networks.recognition import Form, recognise, take_subject
-from tests.own_modules import Circular, TiedAutoencoder, linear, perceptron
+from tests.own_modules import Circular, OwnGLN, TiedAutoencoder, linear, perceptron
 
 HOME = "implicit_bias.runs.diagnosis"
 verdict_finding = resolve_name(f"{HOME}.judgement:verdict_finding")
@@ -165,12 +165,112 @@ def test_a_network_on_the_wrong_side_has_no_ratios_and_says_how_far_it_is() -> N
     )
     assert found.lacking.endswith("train longer, or with another learning rate")
     on_kink = set_to(linear(3, 1), [[0.0, 0.0, 0.0]])
-    assert "6 of 6" in measured(on_kink).lacking
+    zero = measured(on_kink)
+    assert "6 of 6" in zero.lacking and not zero.separates and zero.kkt is None and zero.named
     closed = set_to(perceptron(3, 1), -100 * np.sign(X[:1]), [[1.0]])
     inputs = np.abs(X) * np.sign(X[0])
     structure = recognise(take_subject(closed, inputs, Y, None))
     dead = measure_own(structure, Optimum(), None)
     assert "no score depends on the weights there" in dead.lacking
+
+
+def test_samples_on_the_wrong_side_are_counted_and_slopes_that_cancel_are_none_of_0() -> None:
+    network = set_to(linear(3, 1), [[0.1, 0.0, 0.0]])
+    margins = 0.1 * Y * X[:, 0]
+    n_wrong = int((margins <= 0).sum())
+    assert 0 < n_wrong < (margins <= 1).sum()
+    assert f"the network has {n_wrong} of 6 training" in measured(network).lacking
+    both = take_subject(set_to(linear(1, 1), [[0.0]]), [[1.0], [-1.0]], [1.0, -1.0], None)
+    structure = recognise(both)
+    assert measure_own(structure, Optimum(), None).lacking.endswith("another learning rate")
+
+
+@pytest.mark.parametrize(
+    ("degree", "form", "by_sample", "twice", "known"),
+    [
+        (2, Form.PIECEWISE, True, True, True), (None, Form.PIECEWISE, True, True, False),
+        (2, Form.SURROGATE, True, True, False), (2, Form.PIECEWISE, False, True, False),
+        (2, Form.PIECEWISE, True, False, False),
+    ],
+)  # fmt: skip
+def test_a_module_without_degree_or_gradients_of_its_own_is_not_recognised(
+    monkeypatch, degree, form, by_sample, twice, known
+) -> None:
+    for name in ("RecognisedNetwork", "UnitsNetwork"):
+        monkeypatch.setattr(f"{HOME}.state.{name}", lambda *of, name=name: (name, *of))
+    subject = SimpleNamespace(by_sample=by_sample, twice=twice)
+    homogeneity = SimpleNamespace(whole_degree=degree)
+    for units, name in ((None, "RecognisedNetwork"), ("units", "UnitsNetwork")):
+        structure = SimpleNamespace(
+            subject=subject, homogeneity=homogeneity, form=form, units=units
+        )
+        found = recognised_network(structure)
+        assert found == ((name, subject, structure) if known else None)
+
+
+def test_what_is_known_of_held_out_data_needs_a_limit_that_separates() -> None:
+    network = set_to(linear(3, 1), [[1.0, -0.5, 0.2]])
+    structure = recognise(take_subject(network, X, Y, None))
+    held_out = take_subject(network, X[:4], Y[:4], None)
+    best = find_optimum(structure, Y)
+    features = best.features
+    none = ib.solve_linear_svm(np.ones((2, 3)), np.array([1.0, -1.0]))
+    for optimum in (Optimum(), Optimum(limit=best.limit), Optimum(features=features),
+                    Optimum(limit=none, features=features)):  # fmt: skip
+        state = measure_own(structure, optimum, held_out).state
+        assert state.error_network == 0 and math.isnan(state.error_limit)
+        assert math.isnan(state.agreement)
+    assert measure_own(structure, best, held_out).state.error_limit == 0
+
+
+def test_ratios_are_of_a_finite_bound_of_all_networks() -> None:
+    structure = recognise(take_subject(set_to(linear(3, 1), [[1.0, -0.5, 0.2]]), X, Y, None))
+    for optimum, known in (
+        (Optimum(bound=0.5), True), (Optimum(bound=0.5, present_gates=True), False),
+        (Optimum(bound=math.inf), False), (Optimum(), False),
+    ):  # fmt: skip
+        found = measure_own(structure, optimum, None)
+        state = found.state
+        assert found.unit_norms.shape == (0,) and state.n_units == 0
+        for ratio in (state.margin_ratio, state.weight_ratio):
+            assert ratio == pytest.approx(0.5 / state.value if known else math.nan, nan_ok=True)
+
+
+def test_units_are_wrongly_small_beside_a_limit_of_units_alone(monkeypatch) -> None:
+    monkeypatch.setattr(
+        f"{HOME}.state.wrongly_small", lambda *of: asked.append(of) or np.array([1])
+    )
+    kkt = SimpleNamespace(
+        dual_norms=np.array([0.5, 1.5]), residual=0.1, complementarity=0.2, margin_bound=0.3
+    )
+    of_kkt, optimum = resolve_name(f"{HOME}.state:_of_kkt"), Optimum(limit="limit")
+    for form, limit in ((Form.UNITS, "limit"), (Form.TWO_LAYER_RELU, None)):
+        asked: list = []
+        found = of_kkt(SimpleNamespace(form=form), optimum, kkt, np.ones(2))
+        assert asked[0][2] == limit and found["small_units"] == (1,)
+        assert found["n_wrongly_small"] == 1 and found["largest_dual_norm"] == 1.5
+
+
+def test_units_behind_gates_have_norms_and_dual_norms_of_their_own() -> None:
+    contexts = np.array([[0, 1], [1, 0]])
+    inputs, labels = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1.0, -1.0])
+    rows = torch.tensor([[[2.0, 0.0], [0.0, -1.0]], [[0.0, -0.5], [1.0, 0.0]]])
+    network = OwnGLN(2, 2, 2)
+    with torch.no_grad():
+        network.weight.copy_(rows)
+        network.readout.copy_(torch.tensor([1.0, 0.5]))
+    structure = recognise(take_subject(network, inputs, labels, contexts))
+    found = measure_own(structure, find_optimum(structure, labels), None)
+    # Margins: 2 + 0.5 of the first sample, 2 + 0.5 of the second.
+    np.testing.assert_allclose(found.margins, 2.5)
+    norms = [math.sqrt(5), 0.5 * math.sqrt(1.25)]
+    np.testing.assert_allclose(found.unit_norms, norms)
+    state = found.state
+    assert state.function_value == pytest.approx(sum(norms) / 2.5)
+    assert (state.n_units, state.n_dead) == (2, 0)
+    assert state.train_error_network == 0
+    assert state.largest_dual_norm == pytest.approx(float(np.max(found.kkt.dual_norms)))
+    assert state.n_wrongly_small == len(state.small_units)
 
 
 def test_earlier_weights_have_the_residual_of_what_was_added() -> None:
@@ -200,6 +300,8 @@ def test_what_keeps_a_network_from_its_limit_is_named(known, said) -> None:
 
 
 def test_what_is_known_is_shown_and_of_units_where_there_are_several() -> None:
+    assert state_of().n_units == 0
+    assert state_of(weight_ratio=0.75).distances_from_ideal()["weight_ratio"] == 0.25
     shown = state_of(value=2.0, largest_dual_norm=1.0, n_dead=1, kkt_residual=0.5).shown()
     assert "value" in shown and "kkt_residual" in shown and "margin_ratio" not in shown
     assert "largest_dual_norm" not in shown and "n_dead" not in shown
@@ -462,6 +564,11 @@ def test_a_local_limit_among_functions_is_beside_the_value(
     assert len(nameless.evidence) == 1
 
 
+def test_a_bound_of_nothing_is_not_known() -> None:
+    least = resolve_name(f"{LOCAL}:_least")
+    assert (least(0.0), least(-1.0), least(0.5)) == ("not known", "not known", "0.5")
+
+
 def value_of(status=Status.LOCAL_OPTIMUM, *, bound=math.nan, value=2.0, at=1.9):
     local = None if status is None else SimpleNamespace(status=status, value=at, reason="")
     return SimpleNamespace(
@@ -537,7 +644,7 @@ def rows_of(finding) -> dict[str, str]:
     return {row[0].strip(): row[1] for row in finding.views.tables[0].rows}
 
 
-def test_a_two_layer_relu_network_is_beside_its_certified_optimum() -> None:
+def test_a_two_layer_relu_network_is_beside_its_certified_optimum(monkeypatch) -> None:
     inputs, labels = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1.0, -1.0])
     network = set_to(perceptron(2, 2), [[2.0, 0.2], [0.4, 1.0]], [[0.5, -1.0]])
     structure = recognise(take_subject(network, inputs, labels, None))
@@ -552,10 +659,21 @@ def test_a_two_layer_relu_network_is_beside_its_certified_optimum() -> None:
     first, bound = finding.evidence
     assert first.near["local_ratio"] == pytest.approx(1.5 / own, rel=1e-6)
     assert first.proof == "proved the best of all widths" and bound.numbers.startswith("no two-")
+    assert first.reason == "no theorem says that training ends there"
     rows = rows_of(finding)
     assert rows["the network lies in the cones"] == "yes"
     assert rows["live units, and to spare"] == "2, 0" and "slope of closed units" not in rows
     assert rows["no network of any width is below"] == "1.5" and "what is not known" not in rows
+    monkeypatch.setattr(type(limit), "covers", lambda *of: False)
+    rows = rows_of(find_local(found, max_weights=6))
+    assert rows["the network lies in the cones"] == "no, or not known"
+
+    def lacking(*of, **options):
+        raise ib.MissingExtra("cvxpy")
+
+    monkeypatch.setattr(f"{LOCAL}.relu_local_limit", lacking)
+    finding = find_local(found, max_weights=6)
+    assert finding.evidence == () and rows_of(finding)[""] == str(ib.MissingExtra("cvxpy"))
 
 
 class Outer(torch.nn.Module):
@@ -585,9 +703,17 @@ def test_units_below_a_fixed_layer_are_beside_theirs() -> None:
         and first.proof == "proved the best of all inner layers"
     )
     assert first.near["local_ratio"] == pytest.approx(1 / found.state.value)
+    assert first.reason == "no theorem says that training ends there"
     rows = rows_of(finding)
     assert rows["its rank"] == "2" and rows["slope of closed units"] == "0.5"
     assert rows["no inner layer is below"] == "1" and "nearly orthogonal" in first.remark
+    # No theorem says so of inputs that are not.
+    inputs[1, 0] = 0.8
+    structure = recognise(take_subject(network, inputs, labels, None))
+    found = measure_own(structure, find_optimum(structure, labels), None)
+    finding = find_local(found, max_weights=6)
+    assert finding.views.objects["local_limit"].status is Status.SOLVED
+    assert finding.evidence[0].remark == "" and rows_of(finding)["inputs"].startswith("not nearly")
 
 
 def test_of_a_quadratic_form_multipliers_prove_the_least_value() -> None:
@@ -609,11 +735,22 @@ def test_of_a_quadratic_form_multipliers_prove_the_least_value() -> None:
     # u = (1, 0) and v = (0, 1): half the squared norm is 1 at margins 1.
     assert value.local_value == pytest.approx(1.0) and value.bound == pytest.approx(1.0)
     (best,) = finding.views.assumptions
-    assert best.holds is True and best.text.endswith("(proved)")
+    assert best.mark == "holds (proved)" and best.text.endswith("(proved)")
     w, at = np.array([2.0, 0.5, 0.3, 1.5]), np.array([1.0, 0.0, 0.0, 1.0])
     assert value.weight_cosine == pytest.approx(w @ at / np.linalg.norm(w) / math.sqrt(2))
     assert finding.views.row["local_value"] == pytest.approx(1.0)
     assert all(name.startswith("local_") for name in finding.views.row)
+
+
+def test_a_bound_of_networks_that_keep_their_gates_is_none_of_all() -> None:
+    inputs, labels = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1.0, -1.0])
+    network = set_to(perceptron(2, 2, 2), [[2.0, 0.2], [0.4, 1.0]], [[1.0, -1.0], [-1.0, 1.0]],
+                     [[0.5, -1.0]])  # fmt: skip
+    structure = recognise(take_subject(network, inputs, labels, None))
+    for present, bound in ((True, math.nan), (False, 0.5)):
+        found = measure_own(structure, Optimum(bound=0.5, present_gates=present), None)
+        value = find_local(found, max_weights=10).views.objects["bounded_value"]
+        assert value.bound == pytest.approx(bound, nan_ok=True)
 
 
 def test_several_convolutions_are_beside_their_stationary_predictor() -> None:
@@ -633,3 +770,194 @@ def test_several_convolutions_are_beside_their_stationary_predictor() -> None:
     )
     rows = rows_of(finding)
     assert rows["frequencies that are not 0"].endswith("of 4")
+    # Scores of any size are those of the same predictor.
+    with torch.no_grad():
+        for p in network.parameters():
+            p.mul_(1e3)
+    large = measure_own(recognise(take_subject(network, inputs, labels, None)), found.optimum, None)
+    again = find_local(large, max_weights=12).views.objects["local_limit"]
+    assert again.value == pytest.approx(point.value) and type(again) is type(point)
+
+
+# The problem that is looked for
+
+
+PROBLEM = f"{HOME}.problem"
+find_problem, problem_finding, homogenised_findings = (
+    resolve_name(f"{PROBLEM}:{name}")
+    for name in ("find_problem", "problem_finding", "homogenised_findings")
+)
+
+
+def found_of(form=Form.PIECEWISE, K=3, degree=2, **known):
+    """A network of two tensors of norms 3 and 4, as it was measured."""
+    weights = {"a": torch.tensor([3.0]), "b": torch.tensor([[0.0, 4.0]])}
+    subject = SimpleNamespace(weights=weights, n_outputs=K, twice=True)
+    structure = SimpleNamespace(
+        form=form, homogeneity=SimpleNamespace(whole_degree=degree), subject=subject
+    )
+    return SimpleNamespace(**{
+        "structure": structure, "named": False, "separates": True,
+        "state": state_of(increment_residual=0.3, weight_norm=5.0),
+    } | known)  # fmt: skip
+
+
+@pytest.fixture
+def looked(monkeypatch) -> dict:
+    """What was asked for: norms of the level, and multipliers and weights that tell of shares."""
+    asked: dict = {"residual": 0.1}
+
+    def level_of(subject, *, norm):
+        asked["norm"] = norm
+        return SimpleNamespace(
+            residual=asked["residual"], multipliers=np.array([1.0, 2.0]), ratio_bound=0.5
+        )
+
+    def shares(subject, rates, *, multipliers, earlier):
+        asked.update(multipliers=multipliers, earlier=earlier)
+        return ("shares",)
+
+    monkeypatch.setattr(f"{PROBLEM}.find_rates", lambda *of: problem_of().rates)
+    monkeypatch.setattr(f"{PROBLEM}.level_of", level_of)
+    monkeypatch.setattr(f"{PROBLEM}.vanishing_tensors", shares)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("found", "method", "looked_for"),
+    [
+        (found_of(), Method(), True),
+        (found_of(K=1), Method(), False),
+        (found_of(K=1, degree=None), Method(), True),
+        (found_of(Form.POLYNOMIAL), Method(), False),
+        (found_of(named=True), Method(), False),
+        (found_of(K=1, degree=None, named=True), Method(), False),
+        (found_of(K=1, named=True), Method("sign", {"a": "linf", "b": "l2"}, joint=False), True),
+        (found_of(Form.SURROGATE), Method(), False),
+        (found_of(separates=False), Method(), False),
+        (found_of(Form.SURROGATE, separates=False), SIGN, False),
+    ],
+)
+def test_a_problem_is_looked_for_where_no_form_says_more(looked, found, method, looked_for) -> None:
+    told: list[str] = []
+    problem = find_problem(found, method, "logistic", None, told.append)
+    assert (problem is not None) is looked_for and len(told) == looked_for
+    if problem is not None:
+        assert problem.increment == 0.3 and problem.vanishing == ("shares",)
+        assert problem.homogeneous is (found.structure.homogeneity.whole_degree is not None)
+        assert told == [problem.unnamed or problem.program] and problem.level.residual == 0.1
+
+
+def test_multipliers_near_a_kkt_point_tell_how_weights_grow(looked) -> None:
+    def ask(method=Method(), earlier=None, **known):  # noqa: B008
+        found = found_of()
+        vars(found.structure.subject).update(known)
+        return find_problem(found, method, "logistic", earlier, lambda _: None)
+
+    for residual, near in ((0.19, True), (0.2, False), (0.3, False)):
+        looked["residual"] = residual
+        ask()
+        assert looked["norm"] is None and looked["earlier"] is None
+        assert (looked["multipliers"] is not None) is near
+        if near:
+            assert looked["multipliers"].tolist() == [1.0, 2.0]
+    looked["residual"], before = 0.1, {"a": 1}
+    ask(earlier=before)
+    assert looked["multipliers"] is None and looked["earlier"] == before
+    ask(Method("sign", {"a": "linf", "b": "l2", "c": "l2"}, joint=False))
+    assert looked["multipliers"] is None and looked["norm"] == {"a": "linf", "b": "l2"}
+    for one in (ask(twice=False), ask(Method(norms=None, joint=False, remark="unknown"))):
+        assert one.level is None and looked["multipliers"] is None
+
+
+def test_a_problem_is_said_with_its_rates_shares_and_residuals() -> None:
+    rates, regime = problem_of().rates, regime_of()
+    rates = Rates(SimpleNamespace(lam={"a": 0.25}), rates.homogenised, regime)
+    gone = VanishingTensor("b", 2, 4.0, 0.8, 0.1, math.nan, 0.05, 0.02)
+    finding = problem_finding(found_of(), Problem(rates, LEVEL, 0.3, (gone,), Method(), False))
+    (table,), views = finding.views.tables, finding.views
+    assert table.rows == (
+        ("a", "0.25", "0.6", "stays", "-", "-", "-"),
+        ("b", "-", "0.8", "vanishes, order 2", "0.05", "0.1", "0.02"),
+    )
+    known = {"kkt_residual": 0.123, "kkt_ratio": 0.98765, "homogenised_ratio": 0.9}
+    assert views.sides[0].values == known
+    assert views.row == {name: known[name] for name in ("kkt_residual", "kkt_ratio")}
+    record = views.record["problem"]
+    assert record["program"].startswith("min ||w||^2") and record["unnamed"] == ""
+    assert record["norms"] == {} and record["shares"] == pytest.approx({"a": 0.6, "b": 0.8})
+    assert known.items() <= record.items()
+    unknown = Method(norms=None, joint=False, remark="unknown")
+    views = problem_finding(found_of(), problem_of(method=unknown, homogeneous=True)).views
+    assert views.sides[0].values == views.row == {}
+    record = views.record["problem"]
+    assert (record["program"], record["unnamed"], record["norms"]) == ("", "unknown", None)
+
+
+def test_what_the_theorem_of_a_problem_assumes_is_said_of_its_regime() -> None:
+    def assumed(problem):
+        return {
+            one.name: one.mark for one in problem_finding(found_of(), problem).views.assumptions
+        }
+
+    of_batches = {"full batches": "not known here"}
+    near = {
+        "near-homogeneous": "holds (measured)", "separates without them": "holds (measured)",
+        "the theorem's threshold": "not computed",
+    }  # fmt: skip
+    assert assumed(problem_of()) == near | of_batches
+    assert assumed(problem_of(homogeneous=True)) == assumed(problem_of(OPEN)) == of_batches
+    highest = assumed(problem_of(HIGHEST))
+    assert highest["conditional separability"] == "other weights may do without"
+    assert len(highest) == 3 and "cannot be checked" in highest.values()
+    remark = assumed(problem_of(OPEN, method=Method(remark="of constants")))
+    assert remark == of_batches | {"the optimiser's constants": "not computed"}
+    for zeroed, said in (((), "as all grow"), (("b",), "without b")):
+        views = problem_finding(found_of(), problem_of(regime_of(zeroed=zeroed))).views
+        assert any(f"separates the data {said} (" in one.text for one in views.assumptions)
+    for kept, said in (((), "a at 0"), (("c",), "c at 0")):
+        regime = regime_of(RegimeName.HIGHEST_RATE, kept=kept)
+        views = problem_finding(found_of(), problem_of(regime)).views
+        assert any(said in one.text for one in views.assumptions)
+
+
+def test_what_is_left_as_all_weights_grow_has_a_limit_of_its_own(monkeypatch) -> None:
+    y, evidence = torch.ones(2), resolve_name(f"{PROBLEM}:Evidence")
+    subject = SimpleNamespace(weights={"a": 1}, by_sample=True, data=SimpleNamespace(y=y))
+    limit = SimpleNamespace(status=Status.SOLVED, to_dict=lambda: {"kept": 1})
+    left = SimpleNamespace(
+        named=True, optimum=Optimum(limit=limit), state=state_of(margin_ratio=0.7, kkt_residual=0.2)
+    )
+    monkeypatch.setattr(f"{PROBLEM}.recognise", lambda subject: "structure")
+    monkeypatch.setattr(f"{PROBLEM}.find_optimum", lambda structure, y: "optimum")
+    monkeypatch.setattr(f"{PROBLEM}.measure_own", lambda *of: left)
+    Finding = resolve_name(f"{PROBLEM}:Finding")
+    local = Finding("local limit", evidence=(evidence(reason="as searched"),))
+
+    def findings(problem):
+        searched = []
+        found = list(homogenised_findings("own", problem, lambda n: searched.append(n) or local))
+        return found, searched
+
+    top = {"subject": subject}
+    (one,), searched = findings(problem_of(regime_of(**top, zeroed=("b",))))
+    (said,) = one.evidence
+    assert searched == [] and said.network == "without b" and said.near == {"margin_ratio": 0.7}
+    assert said.reason == held_back_by(left.state) and said.status is Status.SOLVED
+    assert one.views.certificates["without b"] == {"kept": 1}
+    assert one.views.objects["limit"] is limit
+    for named, of in ((False, Optimum(limit=limit)), (True, Optimum())):
+        left.named, left.optimum = named, of
+        (one,), searched = findings(problem_of(regime_of(**top)))
+        assert searched == [left] and one.evidence[0].reason == "as searched"
+        assert one.evidence[0].network == "as all weights grow"
+    assert findings(problem_of(regime_of(**top), homogeneous=True)) == ([local], ["own"])
+    none = [
+        problem_of(regime_of(RegimeName.OPEN, **top)), problem_of(regime_of(subject=None)),
+        problem_of(regime_of(**top, early=True)), problem_of(HIGHEST),
+        problem_of(regime_of(**top), method=SIGN, homogeneous=True),
+    ]  # fmt: skip
+    for problem in none:
+        assert findings(problem) == ([], [])
+    subject.by_sample = False
+    assert findings(problem_of(regime_of(**top))) == ([], [])

@@ -61,6 +61,9 @@ def test_the_constant_of_adam_decides_by_its_gradients(size, norm) -> None:
     method = read_method(optimiser, module)
     if norm is None:
         assert method.norms is None and "above 50% of its gradients" in method.remark
+        module.bias = nn.Parameter(torch.zeros(1).double())
+        both = read_method([optimiser, torch.optim.SGD([module.bias], lr=0.1)], module)
+        assert both.norms is None and both.rates == {} and not both.joint
     else:
         assert method.norms == {"weight": norm} and method.joint is (norm == "l2")
         assert "1e-06" in method.remark
@@ -82,7 +85,7 @@ def test_matrices_by_muon_and_vectors_by_adam_have_norms_of_their_own() -> None:
     assert method.norms is None and "0.0003, 0.02" in method.remark
     assert method.decay == 0.1 and method.decoupled
     method = read_method(torch.optim.Muon(matrices), module)
-    assert method.still == ("0.bias", "2.bias")
+    assert method.still == ("0.bias", "2.bias") and not method.joint
 
 
 def test_trainers_and_optimisers_of_this_package_have_the_norms_of_their_steps() -> None:
@@ -93,6 +96,7 @@ def test_trainers_and_optimisers_of_this_package_have_the_norms_of_their_steps()
     mine = ib.optim.SteepestDescent(groups, norm="l2", n_samples=2)
     method = read_method(mine, module)
     assert list(method.norms.values()) == ["spectral", "linf", "spectral", "linf"]
+    assert not method.joint
     decayed = ib.optim.GradientDescent(module.parameters(), n_samples=2, lr=0.1, weight_decay=0.01)
     method = read_method(decayed, module)
     assert method.joint and method.decay == 0.01 and not method.decoupled
@@ -113,14 +117,18 @@ def test_what_is_no_optimiser_of_the_network_is_refused() -> None:
         read_method(torch.optim.SGD(network().parameters(), lr=1), module)
     method = read_method(torch.optim.Adagrad(module.parameters()), module)
     assert method.norms is None and "Adagrad" in method.remark
+    both = [torch.optim.SGD([module[0].weight], lr=0.1), torch.optim.Adagrad([module[0].bias])]
+    method = read_method(both, module)
+    assert method.norms is None and method.rates == {} and not method.joint
 
 
 def with_sizes(kind: type[torch.optim.Optimizer], sizes: list[float], **options: float):
-    """An optimiser after one step, in which gradients have such sizes."""
+    """An optimiser after steps in which gradients have such sizes: of Adam three, or one."""
     module = nn.Linear(len(sizes), 1, bias=False).double()
     optimiser = kind(module.parameters(), lr=1e-3, **options)
     module.weight.grad = torch.tensor([sizes]).double()
-    optimiser.step()
+    for _ in range(3 if kind is torch.optim.Adam else 1):
+        optimiser.step()
     return optimiser, module
 
 
@@ -202,6 +210,8 @@ def test_a_method_is_said_in_a_few_words() -> None:
     plain = Method(norms=norms, given=False)
     assert plain.in_words == "gradient descent" and plain.norm_in_words == "Euclidean norm"
     assert plain.of_batches.holds is None and Method(batches="full").of_batches.holds is True
+    assert plain.of_batches.mark == "not known here"
+    assert Method(batches="full").of_batches.mark == "holds (as was said)"
     assert Method(batches="mini").of_batches.holds is False
     assert Method(given=False, batches="full").in_words == "gradient descent, full batches"
     weighed = Method("SGD", norms, rates={"a": 0.1, "b": 0.01}, batches="mini")
@@ -223,6 +233,8 @@ def test_optimisers_of_no_tensors_of_the_network_are_left_out() -> None:
     method = read_method(both, module, "full")
     assert method.name == "SGD" and method.joint and method.batches == "full"
     assert set(method.norms) == {"0.weight", "2.weight", "2.bias"} and method.still == ()
+    one = torch.optim.SGD([{"params": list(part.parameters())} for part in (other, module)], lr=0.1)
+    assert read_method(one, module, "full") == method
     named = read_method("sgd", module, "mini")
     assert named.batches == "mini" and set(named.norms) == set(method.norms) and named.given
     for wrong in ([], [3]):
@@ -237,4 +249,6 @@ def test_optimisers_of_no_tensors_of_the_network_are_left_out() -> None:
 
     own = read_method(Own(module.parameters(), {}), module)
     assert own.norms is None and own.remark.startswith("Own: its steps") and not own.joint
-    assert set(read_method(Lion(module.parameters(), lr=0.1), module).norms.values()) == {"linf"}
+    assert own.decay == 0
+    signs = read_method(Lion(module.parameters(), lr=0.1), module)
+    assert set(signs.norms.values()) == {"linf"} and not signs.joint and signs.remark == ""

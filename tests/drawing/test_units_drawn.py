@@ -49,4 +49,36 @@ def test_shares_of_units_stand_over_their_dual_norms() -> None:
     own, theirs = ax.lines[:2]
     np.testing.assert_array_equal(own.get_data(), [duals, share])
     np.testing.assert_array_equal(theirs.get_data(), [duals, limit])
+    assert ax.lines[2].get_xdata() == [1, 1] and ax.get_legend() is not None
+    _, ax = plt.subplots()
+    plot_unit_shares(share, None, duals, ax)
+    assert len(ax.lines) == 2 and ax.get_legend() is None
+    plt.close("all")
+
+
+def test_margins_of_a_network_stand_beside_those_of_its_limit() -> None:
+    plot_margins = resolve_name("implicit_bias.runs.diagnosis.figure:plot_margins_beside")
+    own, limit = np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.5, 3.0])
+    _, ax = plt.subplots()
+    plot_margins(own, limit, ax)
+    first, second, one = ax.lines
+    np.testing.assert_array_equal(first.get_data(), [[1, 2, 3], own])
+    np.testing.assert_array_equal(second.get_data(), [[1, 2, 3], limit])
+    assert one.get_ydata() == [1, 1] and ax.get_legend() is not None
+    ticks = ax.xaxis.get_major_locator().tick_values(1, 3)
+    np.testing.assert_array_equal(ticks, np.round(ticks))
+    _, ax = plt.subplots()
+    plot_margins(own, None, ax)
+    assert len(ax.lines) == 2 and ax.get_legend() is None
+    plt.close("all")
+
+
+def test_a_margin_ratio_is_drawn_where_the_network_separates() -> None:
+    plot_ratio = resolve_name("implicit_bias.runs.diagnosis.figure:plot_ratio")
+    u, ratio = np.array([-1.0, 0.0, 0.5, 2.0, 3.0, 4.0]), np.array([0.5, 0.5, 0.6, -0.1, 0.0, 0.9])
+    _, ax = plt.subplots()
+    plot_ratio(u, ratio, ax)
+    seen, one = ax.lines
+    np.testing.assert_array_equal(seen.get_data(), [[0.5, 4.0], [0.6, 0.9]])
+    assert one.get_ydata() == [1, 1]
     plt.close("all")

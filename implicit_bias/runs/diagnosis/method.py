@@ -299,5 +299,5 @@ def _root_mean_squares(
             found.append(state["square_avg"].sqrt())
         elif "exp_inf" in state:
             found.append(state["exp_inf"])
-    sizes = torch.cat([one.detach().flatten().cpu() for one in found]) if found else torch.empty(0)
+    sizes = torch.cat([one.detach().flatten().cpu() for one in found]) if found else torch.zeros(0)
     return sizes[sizes > 0]

@@ -186,8 +186,7 @@ def _gates_of_inputs(features: Floats, X: Floats, n_units: int) -> Floats | None
 
 def _solved(formulation: Any, features: Features, structure: Structure, y: Floats) -> Optimum:
     limit = solve_limit(formulation, features(structure.subject), y)
-    name = formulation.name if isinstance(formulation, UnitFeatures) else "hard-margin SVM"
-    return Optimum(name, limit, _bound_of(limit), features)
+    return Optimum(formulation.name, limit, _bound_of(limit), features)
 
 
 def _of_convolution(structure: Structure, y: Floats) -> Optimum:
