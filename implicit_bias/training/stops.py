@@ -155,10 +155,10 @@ def _jumped(settings: TrainingSettings, level: float, size: float, first_loss: f
 
     Gradient flow raises 1 / loss by the squared size of that gradient per unit of time. So where it
     has halved the loss, as much time again lowers log(loss) by about a half. False for a level of
-    NaN.
+    NaN, and for a first loss that is 0 in floating point.
     """
     time = sum(n_steps * rate for n_steps, rate in settings.phases if isinstance(rate, float))
-    halved = level < math.log(first_loss / 2)
+    halved = first_loss > 0 and level < math.log(first_loss / 2)
     return halved and level + 2 * math.log(size) + math.log(time) < math.log(_JUMPED)
 
 
