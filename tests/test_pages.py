@@ -114,9 +114,9 @@ RUNS = [
 # Whose blocks take longest: a change waits for those of the others.
 LONG = {
     f"docs/{name}.md" for name in (
-        "attention", "autoencoders", "classes", "command-line", "dlgn", "equivalence",
-        "fixed-outer", "heads", "next-token", "norms-of-optimisers", "optimisers", "orthosep",
-        "own-data", "parts", "running-from-python", "stationarity", "sweeps",
+        "attention", "autoencoders", "classes", "command-line", "diagnose", "dlgn",
+        "equivalence", "fixed-outer", "heads", "next-token", "norms-of-optimisers", "optimisers",
+        "orthosep", "own-data", "parts", "running-from-python", "stationarity", "sweeps",
     )
 }  # fmt: skip
 

@@ -50,7 +50,7 @@ def test_every_class_has_the_optimum_and_labels_of_its_own_quadratic_program(tmp
     assert record["worst_gap"] == max(entry["limit"]["gap"] for entry in record["one_vs_rest"])
 
 
-@pytest.mark.parametrize("model", some_of(EVERY_CLASS, one_in=3))
+@pytest.mark.parametrize("model", some_of(EVERY_CLASS, one_in=6))
 def test_every_family_compares_all_classes(model, tmp_path) -> None:
     result = run("--model", model, *ALL, "--n-train", "60", "--steps", "30",
                  "--plot", tmp_path / "x.png", "--json", "--details")  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -102,9 +103,9 @@ def test_without_a_run_of_these_options_there_is_nothing_to_go_on_with(
     ("arguments", "change"), [(GDLN, ("--seed", "1")), (RELU, ("--freeze-at", "20"))]
 )
 def test_a_new_run_forgets_what_an_older_one_kept_of_its_second_network(
-    arguments, change, monkeypatch, tmp_path
+    arguments, change, whole, monkeypatch, tmp_path
 ) -> None:
-    results(*arguments, "--save", tmp_path)
+    shutil.copytree(whole(arguments)[1], tmp_path, dirs_exist_ok=True)
     other = (*arguments, *change)
     cut(monkeypatch, (*other, "--save", tmp_path), "training a ReLU network", at=0.5)
     resumed = results(*other, "--save", tmp_path, "--resume")
