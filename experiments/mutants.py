@@ -414,6 +414,7 @@ class _Trials:
         noted = json.loads(found.read_text())
         gc.unfreeze()
         functions = [one for one in gc.get_objects() if isinstance(one, FunctionType)]
+        # None where no test file imports the module, but the tests themselves.
         self.own = [one for one in functions if one.__code__.co_filename == str(self.path)]
         gc.freeze()
         text = self.path.read_text()
@@ -451,7 +452,7 @@ class _Trials:
 
     def _survives(self, session: Any, mutant: Mutant, tests: list[str], whole: bool) -> bool:
         """Return whether all tests of a mutant pass."""
-        if whole or not self._replaced(mutant.text):
+        if whole or not self.own or not self._replaced(mutant.text):
             sys.dont_write_bytecode = True
             self.path.write_text(mutant.text)
             return _pytest(tests, _Killer()) == 0

@@ -50,6 +50,8 @@ def test_what_is_not_asked_for_is_left_out(capsys) -> None:
     other = ib.diagnose(ready(), X, Y, loss="exponential", X_val=X[:2], y_val=Y[:2])
     assert any("exponential-like: exponential" in one.text for one in other.assumptions)
     assert ", 2 held out" in other.heading.setup and other.comparison.error_network == 0
+    named = ib.diagnose(ready(weight=[[40.0, -20.0]]), X, Y, optimizer="sign")
+    assert named.heading.program.startswith("min largest linf norm of a tensor of w  s.t.")
     for name, lacking, data in (("X_val", "y_val", X), ("y_val", "X_val", Y)):
         with pytest.raises(ValueError, match=f"`{name}` was given without `{lacking}`"):
             ib.diagnose(ready(), X, Y, **{name: data})

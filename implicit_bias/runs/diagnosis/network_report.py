@@ -248,7 +248,7 @@ def _find(
     course = None if trajectory is None else course_finding(trajectory, found)
     split = split_finding(found) if method.is_descent and loss == "logistic" else None
     local = search(found) if problem is None else None
-    if problem is not None or local is None or not local.evidence:
+    if local is None or not local.evidence:
         predicted = "" if course is None else farther_in_words(course)
         known = "" if split is None else split_in_words(split)
         yield verdict_finding(found, twins, problem, predicted, known)
