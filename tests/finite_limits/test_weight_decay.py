@@ -29,7 +29,7 @@ def trained(network: torch.nn.Module, gates: Any, limit: Any, **own: Any) -> ib.
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", some_of([0, 1], one_in=2))
 @pytest.mark.parametrize(
     ("make", "gates", "own"),
     [
@@ -78,7 +78,7 @@ def test_squared_loss_and_decay_that_is_torchs_own() -> None:
 @pytest.mark.parametrize(
     ("trainer", "norm", "gap"), some_of([("sign", "linf", 1e-2), ("signum", "linf", 1e-2),
                                  ("spectral", "l2", 1e-6), ("adam", "linf", 1e-2),
-                                 ("lion", "linf", 1e-2)], one_in=3),
+                                 ("lion", "linf", 1e-2)], one_in=5),
 )  # fmt: skip
 def test_decoupled_decay_ends_in_the_ball_of_the_trainer(trainer, norm, gap) -> None:
     limit = solve_fit(X, Y, radius=1 / 5, norm=norm).require()
@@ -92,7 +92,7 @@ def test_decoupled_decay_ends_in_the_ball_of_the_trainer(trainer, norm, gap) -> 
     assert bounds.objective == pytest.approx(limit.objective, rel=gap)
 
 
-@pytest.mark.parametrize("trainer", ["sign", "lion"])
+@pytest.mark.parametrize("trainer", some_of(["sign", "lion"], one_in=2))
 def test_steps_that_are_found_come_to_rest_at_the_optimum_of_the_ball(trainer) -> None:
     limit = solve_fit(X, Y, radius=1.0, norm="linf").require()
     assert np.sum(np.abs(limit.zeta) < 0.9) > 5  # most entries are inside, where signs alternate
@@ -242,8 +242,8 @@ def test_a_run_with_decay_is_at_its_limit(model, own, norm, tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("model", "own"),
-    [("linear", {}), ("deep-linear", {"depth": 2}), ("frelu", {"hidden_units": 3}),
-     ("gln", {"hidden_units": 2})],
+    some_of([("linear", {}), ("deep-linear", {"depth": 2}), ("frelu", {"hidden_units": 3}),
+             ("gln", {"hidden_units": 2})], one_in=2),
 )  # fmt: skip
 def test_a_run_with_decay_on_the_squared_loss_is_at_its_limit(model, own) -> None:
     asked = {"n_train": 30, "n_val": 10, "steps": 4000, "weight_decay": 0.03}

@@ -16,6 +16,7 @@ import implicit_bias as ib
 from implicit_bias import cli
 from implicit_bias.models import MODELS
 from solvers import GatedDesign, MaxMarginProgram, solve, solve_nested, solve_one_vs_rest
+from tests.long import some_of
 
 RNG = np.random.default_rng(0)
 N, D, H = 24, 5, 4
@@ -228,11 +229,15 @@ def test_inputs_that_single_precision_does_not_hold_are_no_zeros_and_no_infiniti
 FIXED = {"linear", "deep-linear", "gln", "gln-l2", "shallow-gln", "frelu", "orthosep"}
 
 
-@pytest.mark.parametrize("s", [1e-150, 1e150])
-@pytest.mark.parametrize(
-    "name",
-    [name for name, one in MODELS.items() if not one.refusal("data") and name != "collapse"],
-)
+SCALED = [name for name, one in MODELS.items() if not one.refusal("data") and name != "collapse"]
+# Every model at one of two scales, small and large by turns; the other waits.
+TURNS = [
+    (name, s) for k, name in enumerate(SCALED)
+    for s in ((1e150, 1e-150) if k % 2 else (1e-150, 1e150))
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "s"), some_of(TURNS, one_in=2))
 def test_runs_predict_the_same_at_every_scale(name: str, s: float) -> None:
     own = {"hidden_units": 4, "steps": 20, "n_train": 18, "n_val": 6}
     whole = name in ("attention", "gdln", "next-token")  # which hold no samples out

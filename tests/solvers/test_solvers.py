@@ -300,7 +300,7 @@ def test_an_interior_point_cut_short_is_honest(problem: Problem) -> None:
 )
 @pytest.mark.parametrize(
     "problem",
-    some_of([p for p in PROBLEMS if p.hardness is PLAIN], one_in=3),
+    some_of([p for p in PROBLEMS if p.hardness is PLAIN], one_in=6),
     ids=lambda problem: problem.name,
 )
 def test_a_general_solver_cut_short_is_honest(problem: Problem, solver: str) -> None:
