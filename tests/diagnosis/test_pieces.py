@@ -75,11 +75,11 @@ def test_an_optimum_of_no_form_says_nothing() -> None:
 
 @pytest.mark.parametrize("make", [
     lambda: linear(3, 1), lambda: linear(3, 1, bias=True),
-    lambda: perceptron(3, 2, act=nn.Identity),
+    lambda: perceptron(3, 2, act=nn.Identity), lambda: perceptron(3, 1, act=nn.Identity),
 ])  # fmt: skip
 def test_linear_scores_have_the_maximum_margin(make, memory) -> None:
     structure, found = optimum_of(make())
-    bias = structure.subject.n_weights == 4
+    bias = "bias" in structure.subject.weights
     design = np.c_[X, np.ones(7)] if bias else X
     assert found.limit.objective == pytest.approx(least(design, cp.norm2), rel=1e-6)
     assert found.bound == found.limit.dual_objective and not found.present_gates
