@@ -245,9 +245,8 @@ def _margins(image: Image, B: Floats) -> tuple[Floats, Floats]:
     ceiling = float((margins + lost).min())
     if not (ceiling > 0 and float((margins - lost).min()) < (1 - CLOSE) * ceiling):
         return margins, lost
-    standard = image.standard()
     rows = np.flatnonzero(margins - lost <= ceiling)
-    part = standard.subset(rows)
+    part = image.taken(rows).standard()
     exact = enclose_scores(part.design, B.reshape(int(part.design.Z.shape[1]), -1))
     margins, lost = margins.copy(), lost.copy()
     margins[rows], lost[rows] = part.y * exact.value, exact.radius
@@ -317,8 +316,9 @@ def _lower_bound(
 
 def _enclosed_point(program: NormProgram, lam: Floats, nu: Floats) -> Enclosure:
     """Enclose `A' lam + E' nu` as if in twice the precision."""
-    standard = program.image.standard()
-    design, weights = standard.design, lam * standard.y
+    held = np.flatnonzero(lam)
+    standard = program.image.taken(held).standard()
+    design, weights = standard.design, lam[held] * standard.y
     if program.equalities is not None:
         rows = np.concatenate([dense_rows(program.image), program.equalities.flat])
         design = GatedDesign(rows, np.ones((len(rows), 1)), np.zeros(1, dtype=np.int64))

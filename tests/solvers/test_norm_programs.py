@@ -334,8 +334,9 @@ def test_a_cone_that_rounding_left_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("name", "gated"),
-    [("linf", True), ("l1", False), ("spectral", False), ("spectral", True), ("nuclear", False),
-     ("nuclear", True), ("sum-nuclear", None), ("max-spectral", None)],
+    [("l2", False), ("l2", None), ("linf", True), ("l1", False), ("spectral", False),
+     ("spectral", True), ("nuclear", False), ("nuclear", True), ("sum-nuclear", None),
+     ("max-spectral", None)],
 )  # fmt: skip
 def test_sets_of_margins_have_the_optimum_of_all(name, gated, monkeypatch) -> None:
     rng = np.random.default_rng(3)
@@ -347,10 +348,28 @@ def test_sets_of_margins_have_the_optimum_of_all(name, gated, monkeypatch) -> No
         behind = GatedDesign(X, gates, np.zeros(4, dtype=np.int64))
         image = GatedRows(MaxMarginProgram(behind, np.where(labels > 2, 1.0, -1.0)), (4, 32))
     program = NormProgram(image, Norm.of(name))
+    settings = Settings(working_set_from=10)
     assert norm_routes._solver_of_parts(program) is None
-    theirs = solve_norm(program, solver="highs" if name in ("linf", "l1") else None)
+    assert not norm_routes._on_sets(program, settings)
+    others = {"linf": "highs", "l1": "highs", "l2": "cvxpy:CLARABEL"}
+    theirs = solve_norm(program, solver=others.get(name)).certificate.objective
     monkeypatch.setattr(sets_of_rows, "FIRST", 10)
     monkeypatch.setattr(norm_routes, "ALL_ROWS", 100)
-    assert norm_routes._solver_of_parts(program) is not None
-    objectives = [found.require().certificate.objective for found in (solve_norm(program), theirs)]
-    assert objectives[0] == pytest.approx(objectives[1], rel=2e-8)
+    monkeypatch.setattr(norm_routes, "SETS", 10)
+    parts = norm_routes._solver_of_parts(program) is not None
+    assert parts is not norm_routes._on_sets(program, settings)
+    found = solve_norm(program, settings=settings).require()
+    assert found.certificate.objective == pytest.approx(theirs, rel=2e-8)
+    if name == "l2":  # and where two samples contradict each other
+        first, twin = 0, int(np.flatnonzero(labels != labels[0])[0])
+        X[twin], gates[twin] = X[first], gates[first]
+        opposed = RelativeMargins(X, labels, 5, gates if gated is None else None)
+        found = solve_norm(replace(program, image=opposed), settings=settings)
+        assert found.status is Status.NOT_SEPARABLE
+
+
+def test_nuclear_norms_are_solved_to_rounding() -> None:
+    rng = np.random.default_rng(0)
+    image = RelativeMargins(rng.normal(size=(60, 100)), rng.integers(0, 10, size=60), 10)
+    found = solve_norm(NormProgram(image, Norm.of("nuclear")))
+    assert found.require().certificate.gap < 1e-10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,18 +15,21 @@ from ..settings import Settings
 
 log = logging.getLogger(__name__)
 
-# Margins of the first set, and the share of a set that newcomers fall below before it tightens.
+# Margins of the first set, the share of a set that newcomers are at most, and the one that they
+# fall below before it tightens. Where sets might double, norms of ten digits took up to twice as
+# long.
 FIRST = 500
+MOST = 0.4
 FEW = 0.02
 # Gaps to which sets are solved: at first, and the share of the last one that the next is. Of ten
 # digits' 4,500 margins, 300 to 800 are in the last sets of the norms.
-LOOSE = 0.1
+LOOSE = 0.06
 TIGHTER = 1e-4
 # Multipliers that are a smaller share of the largest, on margins so many times the least, leave,
 # but no more often than this, and only while sets are solved loosely: optima that are not unique
 # leave other margins violated each time. 500 images' spectral norm took 206 steps so, and takes 60.
 SUPPORT = 1e-3
-FAR = 1.5
+FAR = 1.2
 LEAVES = 3
 # A bound against rounds that rounding keeps alive: sets took 6 to 12 of them.
 ROUNDS = 60
@@ -79,7 +83,7 @@ def solve_on_rows(
         least = float(margins[rows].min())
         if not least > 0:
             break
-        new = _least(margins, held, len(rows), below=least)
+        new = _least(margins, held, math.ceil(MOST * len(rows)), below=least)
         if len(new) <= FEW * len(rows):
             if len(new) == 0 and tol <= settings.tol:
                 break
