@@ -89,7 +89,7 @@ def main(
     if table == "growth":
         run_growth(data_dir, out)
     elif table == "norms":
-        run_norms(out, time_limit or NORMS_LIMIT, data_dir=data_dir)
+        run_norms(out, time_limit, data_dir=data_dir)
     elif table == "finite":
         run_finite(out, time_limit or FINITE_LIMIT)
     elif table == "threads":

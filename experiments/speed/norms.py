@@ -24,12 +24,18 @@ from solvers import (
     solve_norm,
 )
 
-from .timing import Ended, OverTheLimit, in_child, machine, timed
+from .timing import Ended, OverTheLimit, in_child, machine, peak_mib, timed
 
 NORMS = ("l2", "spectral", "nuclear", "linf", "l1")
 SOLVERS = ("interior-point", "highs", "cvxpy:CLARABEL", "cvxpy:SCS", "liblinear")
 SIZES = (120, 500, 5000)
-IMAGES = (500,)
+# Images, and the norms of their programs: of more the l2 norm alone.
+IMAGES: dict[int, tuple[str, ...]] = {500: NORMS, 2000: ("l2",), 10_000: ("l2",), 60_000: ("l2",)}
+# Of MNIST's 10,000 test images one is held out; beyond the others they come again, with noise of
+# this standard deviation on pixels that lie in [-1, 1].
+DIFFERENT = 9_999
+NOISE = 0.1
+IMAGE_LIMIT = 3600.0
 # Above this, only solvers that do not multiply the margins out.
 MULTIPLIED = 1000
 MATRIX_FREE = ("interior-point", "liblinear")
@@ -54,6 +60,7 @@ class NormRow:
     gap: float
     cpu_seconds: float
     l2_units: float
+    mib: float
 
 
 def digits(n: int) -> RelativeMargins:
@@ -81,13 +88,17 @@ def planted(n: int) -> RelativeMargins:
 
 def images(data_dir: Path, n: int) -> RelativeMargins:
     """Relative margins of `n` images of ten classes, pixels in [-1, 1] and a constant column."""
-    data = load_idx_classes(data_dir, n_train=n, n_val=1, random_state=1)
-    return RelativeMargins(data.X_train, data.labels_train, 10)
+    data = load_idx_classes(data_dir, n_train=min(n, DIFFERENT), n_val=1, random_state=1)
+    again = np.arange(n) % len(data.X_train)
+    X = data.X_train[again]
+    more = X[DIFFERENT:, :-1]
+    more += NOISE * np.random.default_rng(0).normal(size=more.shape)
+    return RelativeMargins(X, data.labels_train[again], 10)
 
 
 def run_norms(
     out: Path | None,
-    limit: float = LIMIT,
+    limit: float | None = None,
     sizes: tuple[int, ...] = SIZES,
     data_dir: Path | None = None,
 ) -> None:
@@ -96,8 +107,8 @@ def run_norms(
     Parameters
     ----------
     out : Path or None
-    limit : float
-        Processor seconds of one run.
+    limit : float or None
+        Processor seconds of one run, by default `LIMIT`, of images `IMAGE_LIMIT`.
     sizes : tuple of int
         Numbers of samples: bundled digits up to 1,000, planted classes above.
     data_dir : Path or None
@@ -106,17 +117,21 @@ def run_norms(
     import pandas as pd
 
     rows, where = [], machine()
+    limit = limit or (LIMIT if data_dir is None else IMAGE_LIMIT)
     for n in sizes if data_dir is None else IMAGES:
         small = n <= MULTIPLIED
+        norms: tuple[str, ...] = NORMS
         solvers: tuple[str, ...] = SOLVERS if small else MATRIX_FREE
-        image = digits(n) if small else planted(n)
-        if data_dir is not None:
-            image, solvers = images(data_dir, n), SOLVERS[:1]
-        for row in time_norms(image, solvers=solvers, limit=limit):
+        if data_dir is None:
+            image = digits(n) if small else planted(n)
+        else:
+            image, norms, solvers = images(data_dir, n), IMAGES[n], SOLVERS[:1]
+        for row in time_norms(image, norms, solvers, limit):
             rows.append(row)
             click.echo(
                 f"{row.n} x {row.classes}  {row.norm:9} {row.solver:15} {row.outcome:10} "
-                f"gap {row.gap:8.1e}  {row.cpu_seconds:8.2f} s  {row.l2_units:7.1f} l2"
+                f"gap {row.gap:8.1e}  {row.cpu_seconds:8.2f} s  {row.l2_units:7.1f} l2  "
+                f"{row.mib:6.0f} MiB"
             )
             if out is not None:
                 table = pd.DataFrame([asdict(one) for one in rows])
@@ -138,18 +153,18 @@ def time_norms(
     limit : float
         Processor seconds of one run.
     """
-    base = _run(image, "l2", "interior-point", 0.0, limit)[2]
+    base = _run(image, "l2", "interior-point", 0.0, limit)[2] if len(norms) > 1 else None
     for norm in norms:
         lower = 0.0
         for solver in solvers:
             if not _takes(solver, norm):
                 continue
-            outcome, found, cpu = _run(image, norm, solver, lower, limit)
+            outcome, found, cpu, mib = _run(image, norm, solver, lower, limit)
             objective, gap, dual = found
             lower = max(lower, dual)
             yield NormRow(
                 len(image.X), image.n_classes, norm, solver, outcome, objective, gap, cpu,
-                cpu / base,
+                cpu / (base or cpu), mib,
             )  # fmt: skip
 
 
@@ -157,29 +172,28 @@ def _takes(solver: str, norm: str) -> bool:
     return {"highs": norm in ("l1", "linf"), "liblinear": norm == "l2"}.get(solver, True)
 
 
-def _run(
-    image: RelativeMargins, norm: str, solver: str, lower: float, limit: float
-) -> tuple[str, tuple[float, float, float], float]:
-    """Outcome, objective and gap and lower bound, and processor seconds of one run."""
+def _run(image: RelativeMargins, norm: str, solver: str, lower: float, limit: float) -> _Run:
+    """Outcome, objective and gap and lower bound, processor seconds and peak memory of one run."""
     program = NormProgram(image, Norm.of(norm))  # type: ignore[arg-type]
     call = _liblinear(program, lower) if solver == "liblinear" else _ours(program, solver)
 
-    def produce() -> Iterator[tuple[str, tuple[float, float, float], float]]:
+    def produce() -> Iterator[_Run]:
         found, seconds = timed(call)
         took = [seconds.cpu]
         while len(took) < REPEATS and sum(took) < SHORT:
             took.append(timed(call)[1].cpu)
-        yield *found, float(np.median(took))
+        yield *found, float(np.median(took)), peak_mib()
 
     try:
         return next(iter(in_child(produce, limit)))
     except OverTheLimit:
-        return "over the limit", (np.inf, np.inf, 0.0), limit
+        return "over the limit", (np.inf, np.inf, 0.0), limit, np.nan
     except Ended as error:
-        return f"failed: {error}", (np.inf, np.inf, 0.0), np.nan
+        return f"failed: {error}", (np.inf, np.inf, 0.0), np.nan, np.nan
 
 
 Found = tuple[str, tuple[float, float, float]]
+_Run = tuple[str, tuple[float, float, float], float, float]
 
 
 def _ours(program: NormProgram, solver: str) -> Callable[[], Found]:

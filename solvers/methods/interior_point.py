@@ -17,6 +17,7 @@ from ..numerics.arrays import (
     is_sparse,
     is_torch_array,
     mirror_lower,
+    to_numpy,
 )
 from ..numerics.central_path import Best
 from ..numerics.memory import require_memory
@@ -59,7 +60,8 @@ def solve_interior_point(
         Those of `program`, if they are at hand; working sets make their own.
     guess : PrimalDual, optional
         Coefficients (J, D) and multipliers (n,) of a similar program: where a working set of
-        samples begins. Nothing else looks at it, and the certificate does not depend on it.
+        samples begins, or the active set of a program of one group that is solved without one. The
+        certificate does not depend on it.
 
     Returns
     -------
@@ -102,7 +104,8 @@ def _solve_groups(
     if found is not None:
         return found
     if program.n_samples < settings.working_set_from:
-        return _solve_all(program, settings, None, None, kernels)
+        known = None if guess is None else to_numpy(guess.dual)
+        return _solve_all(program, settings, None, known, kernels)
     from .sets.working import solve_on_working_set
 
     return solve_on_working_set(program, settings, _solve_all, guess)

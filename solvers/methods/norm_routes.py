@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from scipy.linalg import null_space
@@ -31,6 +30,8 @@ from .dispatch import solve
 from .interior.coefficients import solve_coefficients
 from .interior.products import solve_products
 from .interior.quadratic import solve_quadratic
+from .interior_point import solve_interior_point
+from .refinement import PrimalDual
 from .sets.rows import solve_on_rows
 from .settings import Settings, SolverName
 
@@ -194,19 +195,20 @@ def _in_other_unknowns(program: NormProgram, settings: Settings, found: NormPoin
 
 def _solver_of_parts(
     program: NormProgram,
-) -> Callable[[NormProgram, Settings], NormPoint] | None:
+) -> Callable[[NormProgram, Settings, Floats], NormPoint] | None:
     """Return what solves a program of some of the margins; None if all are solved at once."""
     image, norm = program.image, program.norm
     if program.equalities is not None or int(np.prod(image.shape)) <= ALL_ROWS:
         return None
     if norm.blocks == "entries":
-        return solve_coefficients
+        return lambda part, settings, _: solve_coefficients(part, settings)
     if norm.inside == "l2" or norm.is_factored or image.shape[-2] > LEFT:
         return None
     if isinstance(image, RelativeMargins) and image.n_contexts == 1:
-        return partial(solve_products, n_classes=image.n_classes)
+        K = image.n_classes
+        return lambda part, settings, _: solve_products(part, settings, n_classes=K)
     if isinstance(image, GatedRows) and image.program.design.Z.shape[1] == image.shape[0]:
-        return solve_products
+        return lambda part, settings, _: solve_products(part, settings)
     return None
 
 
@@ -215,10 +217,10 @@ def _solve_groups(program: NormProgram, settings: Settings) -> NormPoint:
     if program.equalities is not None:
         return _solve_in_null_space(program, settings)
     if _on_sets(program, settings):
-        found = solve_on_rows(program, settings, _solve_set)
-        certificate = certify_norm(program, found.B, found.lam)
+        of_sets = solve_on_rows(program, settings, _solve_set)
+        certificate = certify_norm(program, of_sets.B, of_sets.lam)
         if certificate.proves_optimality(settings.tol) or certificate.proves_inseparability():
-            return found
+            return of_sets
     grouped, back = _grouped(program)
     found = solve(grouped, settings=settings)
     B, lam = back(np.asarray(found.primal)), np.asarray(found.dual)
@@ -233,9 +235,15 @@ def _on_sets(program: NormProgram, settings: Settings) -> bool:
     return size > ALL_ROWS and m >= max(settings.working_set_from, SETS)
 
 
-def _solve_set(program: NormProgram, settings: Settings) -> NormPoint:
-    """Solve an l2 program of a set of margins, with all of them at once."""
-    return _solve_groups(program, replace(settings, working_set_from=program.image.n_rows + 1))
+def _solve_set(program: NormProgram, settings: Settings, known: Floats) -> NormPoint:
+    """Solve an l2 program of a set of margins, with all of them at once, from `known` ones."""
+    grouped, back = _grouped(program)
+    guess = PrimalDual(primal=grouped.dual_blocks(known), dual=known) if known.any() else None
+    at_once = replace(settings, working_set_from=program.image.n_rows + 1)
+    found = solve_interior_point(grouped, at_once, guess=guess)
+    return NormPoint(
+        back(np.asarray(found.primal)), np.asarray(found.dual), iterations=found.iterations
+    )
 
 
 def _grouped(program: NormProgram) -> tuple[MaxMarginProgram, Callable[[Floats], Floats]]:

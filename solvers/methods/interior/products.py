@@ -177,8 +177,9 @@ def _on_face(game: _Game, point: _Point) -> _Point:
     matrix = np.block([[matrix, sums], [sums.T, np.zeros((1, 1))]])
     matrix[-1, m:] = 0.0
     off = (point.t * eye - V @ np.swapaxes(V, 1, 2)) / 2
-    right = [point.t - game.scores(T @ V)[support], off.ravel(), [lam.sum() - 1]]
-    step = np.linalg.lstsq(matrix, np.concatenate(right), rcond=RESOLUTION)[0]
+    uneven = point.t - game.scores(T @ V)[support]
+    right = np.concatenate([uneven, off.ravel(), np.array([lam.sum() - 1])])
+    step = np.linalg.lstsq(matrix, right, rcond=RESOLUTION)[0]
     lam = lam.copy()
     lam[support] = np.clip(lam[support] + step[:m], 0.0, None)
     T = T + symmetric(step[m:-1].reshape(T.shape))

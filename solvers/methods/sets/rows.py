@@ -38,7 +38,7 @@ ROUNDS = 60
 def solve_on_rows(
     program: NormProgram,
     settings: Settings,
-    solve_part: Callable[[NormProgram, Settings], NormPoint],
+    solve_part: Callable[[NormProgram, Settings, Floats], NormPoint],
 ) -> NormPoint:
     """Solve on a set of margins that takes in the violators until there are none.
 
@@ -52,7 +52,9 @@ def solve_on_rows(
         Without equalities.
     settings : Settings
     solve_part : callable
-        Solver of the program of a set, whose image is of `Products`.
+        Solver of the program of a set, whose image is of `Products`; its last argument are the
+        multipliers that the last answer has for these margins, zero on those that are new or matter
+        little.
 
     Returns
     -------
@@ -62,13 +64,16 @@ def solve_on_rows(
     image = program.image
     m = image.n_rows
     if m < 2 * FIRST:
-        return solve_part(replace(program, image=image.taken(np.arange(m))), settings)
+        every = replace(program, image=image.taken(np.arange(m)))
+        return solve_part(every, settings, np.zeros(m))
     even = image.adjoint(np.full(m, 1 / m))
     rows = _least(image.scores(program.norm.steepest(even)), np.zeros(m, dtype=bool), FIRST)
     tol, iterations, left = max(LOOSE, settings.tol), 0, np.zeros(m, dtype=np.int64)
+    lam = np.zeros(m)
     for _ in range(ROUNDS):
         part = replace(program, image=image.taken(rows))
-        found = solve_part(part, replace(settings, tol=tol))
+        known = np.where(lam > SUPPORT * lam.max(), lam, 0.0)[rows]
+        found = solve_part(part, replace(settings, tol=tol), known)
         iterations += found.iterations
         lam, B = np.zeros(m), found.B
         if B is None or found.lam is None:
@@ -84,11 +89,12 @@ def solve_on_rows(
         if not least > 0:
             break
         new = _least(margins, held, math.ceil(MOST * len(rows)), below=least)
+        loose = tol >= LOOSE
         if len(new) <= FEW * len(rows):
             if len(new) == 0 and tol <= settings.tol:
                 break
             tol = max(TIGHTER * tol, settings.tol)
-        if tol >= LOOSE:
+        if loose:
             far = held & (margins > FAR * least) & (lam < SUPPORT * lam.max()) & (left < LEAVES)
             left += far
             held &= ~far
