@@ -47,7 +47,7 @@ COEFFICIENTS = 2_000
 ALL_ROWS = 700
 # Margins from which on l2 programs of classes are solved on sets of them, without a copy of the
 # inputs a margin: 500 images take .9 seconds with all margins and 1.3 with sets, 2,000 images 5.6
-# and 5.2, 10,000 images 99 and 54, and .7 GB for 2.
+# and 3.4, 10,000 images 99 and 57, and .9 GB for 2.
 SETS = 10_000
 # Rows of a matrix up to which its singular values are those of a square one: a square of it is an
 # operator of this to the fourth.
