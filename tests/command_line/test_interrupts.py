@@ -13,6 +13,7 @@ import pytest
 
 import implicit_bias as ib
 from tests.commands import environment
+from tests.long import some_of
 
 COMMAND = ("-m", "implicit_bias")
 LONG = ("compare", "--model", "linear", "--trainer", "constant", "--n-train", "40", "--steps",
@@ -62,7 +63,7 @@ def test_ctrl_c_while_a_command_starts_ends_it_in_a_word(module, times) -> None:
     assert err.rstrip().endswith(("interrupted", "interrupted before there was anything to report"))
 
 
-@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("times", some_of([3, 1], one_in=2))
 def test_ctrl_c_in_training_reports_what_was_finished_however_often(times, tmp_path) -> None:
     process = started(*LONG, "--json", "--save", str(tmp_path))
     said = "".join(wait_for(process, "training"))

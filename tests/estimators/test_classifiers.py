@@ -43,8 +43,15 @@ XOR_LABELS = np.array([1, 1, 0, 0] * 2)
 
 
 @pytest.mark.filterwarnings("ignore::implicit_bias.estimators.InseparableWarning")
-@parametrize_with_checks([classifier() for classifier in CLASSIFIERS])
-def test_scikit_learn_accepts_the_estimator(estimator, check) -> None:
+@parametrize_with_checks([CLASSIFIERS[0]()])
+def test_scikit_learn_accepts_an_estimator_of_their_base(estimator, check) -> None:
+    check(estimator)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::implicit_bias.estimators.InseparableWarning")
+@parametrize_with_checks([classifier() for classifier in CLASSIFIERS[1:]])
+def test_scikit_learn_accepts_the_other_estimators(estimator, check) -> None:
     check(estimator)
 
 
