@@ -205,6 +205,7 @@ def run(
         "loss_hard": float(np.mean((hard - y) ** 2 / 2)),
         "loss_easy_half": easy_half,
         "loss_hard_half": hard_half,
+        "artefact_last": artefact(outputs),
         **{f"log2_easy_hard_{name}": log_ratio(one.gates) for name, one in moments.items()},
         "log2_easy_hard_last": log_ratio(last),
         "patterns": count_patterns(last),
@@ -242,7 +243,14 @@ def draw_losses(
         ax = panels[experts]
         ax.axhline(REACHED, color="0.6", linewidth=0.8)
         kind = "ReLU network" if experts == "relu" else f"DLGN, {experts} experts"
-        ax.set(title=kind, xlabel="Adam steps", ylabel="loss", ylim=(1e-5, 20), xlim=(0, None))
+        ax.set(
+            title=kind,
+            xlabel="Adam steps",
+            ylabel="loss",
+            ylim=(1e-5, 20),
+            xlim=(1, None),
+            xscale="log",
+        )
         for gates in dict.fromkeys(gates for one, gates, _ in curves if one == experts):
             ax.plot([], [], color=COLORS[gates], label=SAID[gates])
         ax.legend(frameon=False, loc="upper right")
@@ -357,7 +365,7 @@ def shade(ax: Axes, normal: Floats, color: str) -> None:
 
 
 @click.command()
-@sizes(seeds=(1, 5), steps=(300, 600), frozen_steps=(600, 2000))
+@sizes(seeds=(1, 5), steps=(300, 600), frozen_steps=(600, 8000))
 @out_folder
 def main(seeds: int, steps: int, frozen_steps: int, out: Path) -> None:
     """Train and freeze the gates of every seed; count steps, and paths on both halves."""
