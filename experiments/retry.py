@@ -707,9 +707,15 @@ refused("a comparison without held-out samples", "no samples",
                            ib.Sample(X[:0], Y[:0])))  # fmt: skip
 refused("a run without held-out samples", "no held-out samples",
         lambda: ib.run("linear", X=X, y=Y, X_val=X[:0], y_val=Y[:0], steps=3))  # fmt: skip
-refused("a learning rate of 1e308", "smaller learning rate",
-        lambda: ib.run("linear", trainer="constant", learning_rate=1e308, steps=3,
-                       **OWN))  # fmt: skip
+
+
+@case("a learning rate of 1e308", "DIVERGED in one line with 'smaller learning rate'",
+      one_line("DIVERGED: training diverged: the norm of weights or loss overflows at step 1 "
+               "(learning rate 1e+308; finite at step 0): use a smaller learning rate"),
+)  # fmt: skip
+def _() -> str:
+    run = ib.run("linear", trainer="constant", learning_rate=1e308, steps=3, **OWN)
+    return f"{run.verdicts[0].word}: {run.verdicts[0].sentence}"
 
 
 @case("the rate of a constant series", "0, with the error 0", lambda rate: rate == (0.0, 0.0))
