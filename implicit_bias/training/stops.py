@@ -85,7 +85,8 @@ def _why(
     else:
         direction = mean_loss_gradient(known, data.y, settings.loss) / unit
     slopes = _slopes(network, scores, direction)
-    slope = _length(slopes) * length
+    size = _length(slopes)
+    slope = size * length
     if slope <= AT_REST:
         return "the slope of the loss is 0 there: more steps change nothing", False
     along = abs(_dot(slopes, weights))
@@ -94,14 +95,16 @@ def _why(
         return "the loss falls along the weights alone, whose direction is at rest", False
     loss = "log(loss)" if of_margins else "the loss, in units of the first one,"
     steep = f"though the slope of {loss} per doubling of the weights is {slope:.2g}"
-    level = _level(known, data.y, settings.loss, unit) if of_margins else math.nan
-    if settings.trainer == "constant" and _jumped(settings, level, _length(slopes), first_loss):
-        return (
-            f"a step has jumped to a loss of exp({level:.2g}), where steps, which go with the "
-            f"loss, no longer move the weights, {steep}: begin again at a smaller learning "
-            "rate, or with a trainer whose steps go with log(loss), as those of 'normalised' do",
-            True,
-        )
+    if of_margins and settings.trainer == "constant":
+        level = _level(known, data.y, settings.loss, unit)
+        if _jumped(settings, level, size, first_loss):
+            return (
+                f"a step has jumped to a loss of exp({level:.2g}), where steps, which go with the "
+                f"loss, no longer move the weights, {steep}: begin again at a smaller learning "
+                "rate, or with a trainer whose steps go with log(loss), as those of 'normalised' "
+                "do",
+                True,
+            )
     if not settings.automatic:
         return (
             f"steps are too short to move the weights, {steep}: give a larger learning rate, or a "
@@ -154,8 +157,8 @@ def _jumped(settings: TrainingSettings, level: float, size: float, first_loss: f
     """Return whether a log(loss) with a gradient of this size is below what descent comes to.
 
     Gradient flow raises 1 / loss by the squared size of that gradient per unit of time. So where it
-    has halved the loss, as much time again lowers log(loss) by about a half. False for a level of
-    NaN, and for a first loss that is 0 in floating point.
+    has halved the loss, as much time again lowers log(loss) by about a half. False for a first loss
+    that is 0 in floating point.
     """
     time = sum(n_steps * rate for n_steps, rate in settings.phases if isinstance(rate, float))
     halved = first_loss > 0 and level < math.log(first_loss / 2)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import null_space
 
+from ..certificates.solution import Solution
 from ..norms.balls import takes
 from ..norms.norm import Norm
 from ..numerics.checks import require_choice, shown
@@ -222,9 +223,7 @@ def _solve_groups(program: NormProgram, settings: Settings) -> NormPoint:
         if certificate.proves_optimality(settings.tol) or certificate.proves_inseparability():
             return of_sets
     grouped, back = _grouped(program)
-    found = solve(grouped, settings=settings)
-    B, lam = back(np.asarray(found.primal)), np.asarray(found.dual)
-    return NormPoint(B, lam, iterations=found.iterations)
+    return _point(solve(grouped, settings=settings), back)
 
 
 def _on_sets(program: NormProgram, settings: Settings) -> bool:
@@ -240,10 +239,13 @@ def _solve_set(program: NormProgram, settings: Settings, known: Floats) -> NormP
     grouped, back = _grouped(program)
     guess = PrimalDual(primal=grouped.dual_blocks(known), dual=known) if known.any() else None
     at_once = replace(settings, working_set_from=program.image.n_rows + 1)
-    found = solve_interior_point(grouped, at_once, guess=guess)
-    return NormPoint(
-        back(np.asarray(found.primal)), np.asarray(found.dual), iterations=found.iterations
-    )
+    return _point(solve_interior_point(grouped, at_once, guess=guess), back)
+
+
+def _point(found: Solution, back: Callable[[Floats], Floats]) -> NormPoint:
+    """Return what was found of a program of groups as a point of the one that it states."""
+    B, lam = back(np.asarray(found.primal)), np.asarray(found.dual)
+    return NormPoint(B, lam, iterations=found.iterations)
 
 
 def _grouped(program: NormProgram) -> tuple[MaxMarginProgram, Callable[[Floats], Floats]]:
