@@ -114,10 +114,13 @@ def row_of_which(entry: Entry) -> str:
     for paper in entry.papers:
         source = source.replace(f"{paper.short} {paper.year}", linked(paper))
         source = source.replace(f" ({paper.identifier})", "")
+    model = entry.here.model
     here = [f"`{entry.here.function}`"] * bool(entry.here.function)
-    here += [f"`compare --model {entry.here.model}`"] * bool(entry.here.model)
+    here += [f"`compare --model {model}`"] * bool(model)
     here += [f"[more]({entry.here.page})"] * bool(entry.here.page)
-    standing = f"**{entry.standing}**: {entry.conditions}. Source: {source} (*{entry.checked}*)"
+    every = model and f" ([all of them](assumptions.md#{model}))"
+    standing = f"**{entry.standing}**: {entry.conditions}{every}. "
+    standing += f"Source: {source} (*{entry.checked}*)"
     cells = (
         ", ".join(entry.network), ", ".join(entry.loss), ", ".join(entry.optimizer),
         f"*{entry.regime}*: {said}", f"`{entry.program}`", standing, ", ".join(here) or "nothing",

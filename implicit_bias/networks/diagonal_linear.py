@@ -37,7 +37,7 @@ class DiagonalLinear(torch.nn.Module):
     References
     ----------
     Limit of training on the squared loss, from any start: `limits.solve_diagonal` (B. Woodworth et
-    al., "Kernel and rich regimes in overparametrized models", theorem 1).
+    al., "Kernel and rich regimes in overparametrized models").
 
     Examples
     --------

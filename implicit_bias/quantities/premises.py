@@ -32,12 +32,19 @@ LOSS = Premise(
     known="by construction",
     needs={"loss": ("logistic", "exponential")},
 )
+SQUARED = Premise(name="squared loss", text="the loss is squared", known="by construction")
 METHOD = Premise(
     name="gradient flow",
     text="training follows gradient flow, along gradients with steps small enough and without "
     "momentum",
     known="cannot be checked",
     needs={"trainer": ("constant", "normalised"), "momentum": (0, 0.0)},
+)
+FLOW = Premise(
+    name="gradient flow",
+    text="steps of gradient descent are small enough to follow gradient flow: the distance from it "
+    "at the same time is measured",
+    known="cannot be checked",
 )
 LINEAR_METHODS = Premise(
     name="step rule and size",
@@ -176,3 +183,5 @@ PROPOSITION_B8 = (
     DIRECTION, MARGINS, GRADIENTS, DUAL_NORMS,
 )  # fmt: skip
 """Those of proposition B.8 of Lippl, Abbott and Chung, and the last, which is left out there."""
+OF_CONVOLUTIONS = (LOSS, METHOD, FULL_BATCHES, LOSS_TO_0, DIRECTION, GRADIENTS, PHASES)
+"""Those of theorem 2 of Gunasekar et al. on full-width convolutions, but separable data."""

@@ -105,7 +105,7 @@ class Products(Potential):
 
     References
     ----------
-    B. Woodworth et al., "Kernel and rich regimes in overparametrized models", theorem 1; S. Azulay
+    B. Woodworth et al., "Kernel and rich regimes in overparametrized models"; S. Azulay
     et al., "On the implicit bias of initialization shape", for unequal layers.
     """
 

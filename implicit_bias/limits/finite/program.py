@@ -33,7 +33,7 @@ class LeastPotential(LiteralProgram):
 
     References
     ----------
-    B. Woodworth et al., "Kernel and rich regimes in overparametrized models", theorem 1, in the
+    B. Woodworth et al., "Kernel and rich regimes in overparametrized models", in the
     layers' products with each other.
 
     Examples

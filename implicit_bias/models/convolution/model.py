@@ -9,18 +9,7 @@ from typing import Any
 from ..._support.words import ConvolutionInit
 from ...options.fields import EVERY_CLASS, ClassOptions, SolverOptions, TrainerOptions, option
 from ...quantities.atlas import statement
-from ...quantities.premises import (
-    DIRECTION,
-    FULL_BATCHES,
-    GRADIENTS,
-    HOMOGENEOUS,
-    LOSS,
-    LOSS_TO_0,
-    MARGINS,
-    METHOD,
-    PHASES,
-    SEPARABLE,
-)
+from ...quantities.premises import HOMOGENEOUS, MARGINS, OF_CONVOLUTIONS, SEPARABLE
 from ...runs.model import Holds, Model
 
 
@@ -59,18 +48,7 @@ MODELS = (
     Model(
         "convolution",
         **statement("convolution"),
-        assumes=(
-            SEPARABLE,
-            HOMOGENEOUS,
-            LOSS,
-            METHOD,
-            FULL_BATCHES,
-            LOSS_TO_0,
-            DIRECTION,
-            GRADIENTS,
-            PHASES,
-            MARGINS,
-        ),
+        assumes=(SEPARABLE, HOMOGENEOUS, *OF_CONVOLUTIONS, MARGINS),
         options=ConvolutionOptions,
         run=f"{__package__}.run:run_convolution",
         parts=f"{__package__}.parts:convolution",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ...options.fields import ImageOptions, ScheduleOptions, option
 from ...quantities.assumptions import Premise
 from ...quantities.atlas import statement
-from ...quantities.premises import FULL_BATCHES, SEPARABLE
+from ...quantities.premises import FULL_BATCHES, SEPARABLE, SQUARED
 from ...runs.model import Holds, Model
 
 
@@ -37,9 +37,6 @@ class DiagonalOptions(ScheduleOptions, ImageOptions):
 
 
 OF_MARGINS = {"loss": ("logistic",)}
-SQUARED = Premise(
-    name="squared loss", text="the loss is squared", known="by construction", unless=OF_MARGINS
-)
 SEPARATES = replace(SEPARABLE, said="the features separate the labels", where=OF_MARGINS)
 LARGE = Premise(
     name="large weights and margins",
@@ -69,7 +66,14 @@ MODELS = (
     Model(
         "diagonal",
         **statement("diagonal"),
-        assumes=(SQUARED, FLOW, FULL_BATCHES, INTERPOLATES, SEPARATES, LARGE),
+        assumes=(
+            replace(SQUARED, unless=OF_MARGINS),
+            FLOW,
+            FULL_BATCHES,
+            INTERPOLATES,
+            SEPARATES,
+            LARGE,
+        ),
         options=DiagonalOptions,
         run=f"{__package__}.run:run_diagonal",
         refuses={"gating": "its features have no gates; gates may be its features"},

@@ -10,7 +10,7 @@ from ..._support.words import ClassesName
 from ...options.fields import ScheduleOptions, SplitOptions, option
 from ...quantities.assumptions import Premise
 from ...quantities.atlas import statement
-from ...quantities.premises import FULL_BATCHES, START
+from ...quantities.premises import FLOW, FULL_BATCHES, START
 from ...runs.model import Holds, Model
 
 
@@ -75,13 +75,7 @@ ASSUMED = (
     RESOLVED,
     ZERO_START,
     FULL_BATCHES,
-    Premise(
-        name="gradient flow",
-        text="steps of gradient descent are small enough to follow gradient flow: the distance "
-        "from it at the same time is measured",
-        known="cannot be checked",
-        unless=ONE_LAYER,
-    ),
+    replace(FLOW, unless=ONE_LAYER),
     Premise(
         name="balanced start",
         text="the layers begin balanced",

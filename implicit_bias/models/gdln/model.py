@@ -8,7 +8,7 @@ from typing import Literal
 from ...options.fields import ScheduleOptions, UnitOptions, option
 from ...quantities.assumptions import Premise
 from ...quantities.atlas import statement
-from ...quantities.premises import FULL_BATCHES, GATES
+from ...quantities.premises import FLOW, FULL_BATCHES, GATES, SQUARED
 from ...runs.model import Holds, Model
 
 
@@ -33,13 +33,6 @@ class GDLNOptions(ScheduleOptions, UnitOptions):
     tol: float = option(1e-8, "Largest residual of the least-squares limit.")
 
 
-SQUARED = Premise(name="squared loss", text="the loss is squared", known="by construction")
-FLOW = Premise(
-    name="gradient flow",
-    text="steps of gradient descent are small enough to follow gradient flow: the distance from "
-    "its path is measured",
-    known="cannot be checked",
-)
 STAY = Premise(
     name="gates of the ReLU network stay",
     text="of the ReLU network beside it: its gates stay as they began",

@@ -12,14 +12,12 @@ from ...networks.recognition.subject import SAME
 from ...quantities.assumptions import Premise
 from ...quantities.atlas import ENTRIES, PAPERS, named, statement
 from ...quantities.premises import (
-    DIRECTION,
     FULL_BATCHES,
-    GRADIENTS,
     LINEAR_METHODS,
     LOSS,
     LOSS_TO_0,
     METHOD,
-    PHASES,
+    OF_CONVOLUTIONS,
     PROPOSITION_B8,
 )
 
@@ -28,9 +26,6 @@ Says = Literal["limit", "local limit", "none"]
 KKT = ENTRIES["kkt"].theorem
 NO_LIMIT = ENTRIES["dgn"].source
 KKT_PROGRAM = ENTRIES["kkt"].program
-
-
-OF_CONVOLUTIONS = (LOSS, METHOD, FULL_BATCHES, LOSS_TO_0, DIRECTION, GRADIENTS, PHASES)
 
 
 @dataclass(frozen=True)
