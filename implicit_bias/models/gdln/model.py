@@ -27,7 +27,12 @@ class GDLNOptions(ScheduleOptions, UnitOptions):
     )
     n_train: int | None = option(None, "Training samples.", least=2, unset="8000")
     learning_rate: tuple[float, ...] | None = option(
-        None, "Learning rate of each phase, stable below 2 K^2 / lambda_max(A).", example="2,3"
+        None,
+        "Learning rate of each phase, stable below 2 K^2 / lambda_max(A), or auto: nine tenths of "
+        "2 K / lambda_max(X^T X / n), below which it is stable whatever gates are open.",
+        above=0,
+        example="2,3 (or auto)",
+        words={"auto": ()},
     )
     init_scale: float = option(0.01, "Size of the initial weights.")
     tol: float = option(1e-8, "Largest residual of the least-squares limit.")
@@ -52,8 +57,8 @@ MODELS = (
         defaults={
             "hidden_units": 8,
             "batch_size": 0,
-            "steps": (4000,),
-            "learning_rate": (2.0,),
+            "steps": (3000,),
+            "learning_rate": (),
         },
         provable=False,
         holds=Holds(

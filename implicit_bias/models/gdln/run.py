@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,13 @@ from ...runs.reports.finding import Finding
 from ...runs.reports.views import Views
 from ...runs.setup import Setup, training_settings
 from ...runs.stages import Found, Run, Stage, later
-from ...training.settings import TrainingSettings
+from ...training.settings import Phases, TrainingSettings
 from .data import RingData, make_ring
 from .formulation import GatedLeastSquares, GatedOLS, solve_gated_ols
 
 NAME = GatedLeastSquares.name
+# Share of the largest rate at which descent is stable behind whatever gates.
+STABLE = 0.9
 TRAINED = f"{__package__}.twins"
 
 
@@ -65,10 +68,12 @@ def run_gdln(setup: Setup) -> Run[GDLNSetup]:
     start = averaged_units(
         options.hidden_units, data.X.shape[1], options.init_scale, setup.seeds.weights
     ).astype(options.dtype)
+    given = options.learning_rate or not setup.trains
+    schedule = None if given else _schedule(options, data.X)
     whole = GDLNSetup(
         **setup.shared,
         data=data,
-        settings=training_settings(options, setup.seeds, loss="squared"),
+        settings=training_settings(options, setup.seeds, loss="squared", schedule=schedule),
         start=start.astype(np.float64),
         gates=data.X.astype(options.dtype) @ start.T >= 0,
     )
@@ -83,6 +88,17 @@ def run_gdln(setup: Setup) -> Run[GDLNSetup]:
         choices=f"{len(data.y)} samples",
     )
     return Run(setup=whole, heading=heading, stages=STAGES)
+
+
+def _schedule(options: Any, X: NDArray[np.float64]) -> Phases:
+    """Return the steps at one rate that is stable whatever gates are open, now or later.
+
+    The second moments of the stacked inputs are at most K times those of the inputs, and A is
+    theirs over K^2 in the weights.
+    """
+    largest = float(np.linalg.norm(X, 2)) ** 2 / len(X)
+    rate = STABLE * 2 * options.hidden_units / largest if largest > 0 else 1.0
+    return tuple((steps, rate) for steps in options.steps)
 
 
 def _data(setup: Setup) -> RingData:

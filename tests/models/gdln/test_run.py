@@ -18,9 +18,9 @@ QUICK = ("--model", "gdln", "--n-train", "600", "--steps", "60", "--hidden-units
 @pytest.mark.parametrize(
     ("arguments", "last", "error"),
     [
-        ("", (60, 120.0), 1e-12),
+        ("--learning-rate 2", (60, 120.0), 1e-12),
         ("--steps 30,50 --learning-rate 2,3", (80, 210.0), 1e-12),
-        ("--dtype float32", (60, 120.0), 1e-4),
+        ("--dtype float32 --learning-rate 2", (60, 120.0), 1e-4),
     ],
 )
 def test_a_gated_network_follows_its_predicted_path_through_every_phase(
@@ -35,6 +35,19 @@ def test_a_gated_network_follows_its_predicted_path_through_every_phase(
     initial = [p for p in record["comparison"]["predictions"] if p["gates"] == "initial"]
     assert [p["time"] for p in initial] == [last[1], None]
     assert record["limit"]["loss"] == pytest.approx(initial[1]["loss"], rel=1e-9)
+
+
+def test_the_rate_is_stable_whatever_gates_open(tmp_path) -> None:
+    """Where none is given, for inputs of any size."""
+    rng = np.random.default_rng(0)
+    X = 40 * np.abs(rng.normal(size=(30, 4)))  # whose units, once open, are so on all samples
+    options = {"X": X, "y": rng.integers(2, size=30), "hidden_units": 3, "steps": 200}
+    ib.run("gdln", **options, save=tmp_path)
+    stable = 2 * 3 / np.linalg.eigvalsh(X.T @ X / 30)[-1]
+    for name in ("network", "gated-network"):
+        path = load_file(tmp_path / f"{name}.safetensors")
+        assert path["time"][-1] == pytest.approx(200 * 0.9 * stable)
+        assert np.all(np.diff(path["loss"]) <= 0)
 
 
 def test_the_sentence_on_relu_units_says_the_distance_of_the_table() -> None:
