@@ -113,7 +113,7 @@ MODELS = (
         assumes=ASSUMED,
         options=DGNOptions,
         run=f"{__package__}.run:run_dgn",
-        defaults={"trainer": "annealed", "steps": (1500,), "n_train": 120},
+        defaults={"trainer": "annealed", "steps": (1000,), "n_train": 120},
         variants={
             ("regime", "lazy"): {"trainer": "normalised", "init": "gaussian", "hidden_units": 30},
             # With fewer, every gate of a layer is closed on some sample.
