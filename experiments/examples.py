@@ -187,7 +187,7 @@ def classes() -> Found:
 
 
 def deep() -> Found:
-    """Deep gated networks: the default, other gates, and the lazy regime at three scales."""
+    """Deep gated networks behind several gates, and the lazy regime at three scales."""
     columns = "lower_bound best_local_value n_limits local_ratio local_agreement agreement"
     gatings: dict[str, dict[str, Any]] = {
         "network": {}, "half-spaces": {"gating": "dlgn"},
@@ -196,7 +196,7 @@ def deep() -> Found:
     }  # fmt: skip
     for case, options in gatings.items():
         known = columns if case != "random" else columns.replace(" local_agreement agreement", "")
-        report, found = row_of(case, "dgn", known, **options)
+        report, found = row_of(case, "dgn", known, steps=1500, **options)
         yield from found
         for number, one in enumerate(report.objects["local_limits"]):
             yield case, f"value of start {number + 1}", one.value
@@ -235,7 +235,8 @@ def neurons() -> Found:
         ("orthosep", "orthosep", "log_inverse_loss neuron_distance n_networks",
          {"hidden_units": 20, "n_train": 60, "starts": 3}),
         ("orthants", "relu", relu, {**same, "data": "orthants", "starts": 3}),
-        ("digits", "relu", "log_inverse_loss neuron_distance", {}),
+        ("digits", "relu", "log_inverse_loss neuron_distance",
+         {"n_train": 500, "hidden_units": 50, "steps": 3000}),
     )  # fmt: skip
     for case, model, columns, options in cases:
         report, found = row_of(case, model, columns, **options)

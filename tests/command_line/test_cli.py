@@ -289,8 +289,7 @@ BEGUN = {
         ("{gdln} --length-scales 5,41 --data pulse", "must lie in 1 .. 40"),
         ("{gdln} --resume --save {folder}", "there is no run to resume"),
         ("{gdln} --trainer annealed", "is not for the model gdln"),
-        ("{gdln} --learning-rate auto", "is not a list such as 2,3"),
-        ("{gdln} --steps 30,50", "2 phases of steps, but 1 learning rate"),
+        ("{gdln} --steps 30,50 --learning-rate 2", "2 phases of steps, but 1 learning rate"),
         ("{gdln} --init-scale 0", "zero opens every gate"),
         # Data of another kind.
         ("--model gln --data ring", "'ring' is not one of"),

@@ -776,7 +776,7 @@ def test_neurons_beside_limits() -> None:
     assert_has(page, ["`relu`, the command above", _short(orthants.log_inverse_loss, ".1e"),
                       cells[0], own[0],
                       f"one network, {orthants.within:.1g} apart; one limit"])  # fmt: skip
-    assert_has(page, ["`relu`, defaults (digits, 50 units)",
+    assert_has(page, ["`relu`, 500 digits, 50 units, 3,000 steps",
                       _short(digits.log_inverse_loss), cells[1], own[1], "-"])  # fmt: skip
     says(page, "the neurons as a measure are within 0.02 of the limit")
     assert orthants["distance, local limit"] < 0.02

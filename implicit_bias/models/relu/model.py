@@ -132,7 +132,13 @@ MODELS = (
             "gating": "its gates are learned; take frelu for gates that are given",
             "trainers": "its machines freeze what one network has learned",
         },
-        defaults={"hidden_units": 50, "init": "kaiming", "trainer": "smoothed", "steps": (3000,)},
+        defaults={
+            "hidden_units": 20,
+            "n_train": 200,
+            "init": "kaiming",
+            "trainer": "smoothed",
+            "steps": (2000,),
+        },
         variants={("trainer", "constant"): CONSTANT},
         provable=False,
         holds=Holds(

@@ -260,7 +260,7 @@ def test_one_phase_of_steps_has_the_first_of_the_models_rates() -> None:
     result = run("--model", "relu", "--trainer", "constant", "--n-train", 50, "--steps", "60",
                  "--beside", "machines", "--json")  # fmt: skip
     assert result.exit_code == 0, result.stderr
-    assert "training a ReLU network of 50 units for 60 steps" in result.stderr
+    assert "training a ReLU network of 20 units for 60 steps" in result.stderr
     assert json.loads(result.stdout)["options"]["learning_rate"] == [0.04]
 
 
