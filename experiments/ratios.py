@@ -230,8 +230,9 @@ def compared_children(model: str, call: Call, peer: Call, rounds: int) -> Row:
 
 
 def many_samples(rounds: int) -> list[Row]:
-    """A hundred times as many samples of fewer dimensions, where passes over the inputs count."""
-    return few_dimensions(max(1, rounds // 4), 200_000, 10)
+    """Many times as many samples of fewer dimensions, where passes over the inputs count."""
+    few = max(1, rounds // 4)
+    return [row for n in (200_000, 1_000_000) for row in few_dimensions(few, n, 10)]
 
 
 COMPARISONS = (

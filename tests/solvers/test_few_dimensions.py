@@ -66,6 +66,29 @@ def test_coefficients_do_not_lose_what_cancels_in_the_sum_of_support_vectors() -
     assert float(answer.dual.sum()) == pytest.approx(certificate.dual_objective, rel=1e-12)
 
 
+def test_of_many_samples_a_set_at_a_time_is_solved(monkeypatch) -> None:
+    """Least margins along the mean are no support vectors here: later sets bring them."""
+    rng = np.random.default_rng(0)
+    first, second = np.abs(rng.normal(size=(1500, 3))), np.abs(rng.normal(size=(6500, 3)))
+    X = np.concatenate([first * [1, 1, 0.01] + [1, 0, 0], second * [-1, 1, 1] + [-1, 0, 10]])
+    X[:, 1] *= np.where(rng.random(8000) < 0.5, -1, 1)
+    program = linear_program(X, np.ones(8000))
+    daqp, rows = few_dimensions._daqp(), list[int]()
+
+    class Counted:
+        @staticmethod
+        def solve(*arguments, **options):
+            rows.append(len(arguments[2]))
+            return daqp.solve(*arguments, **options)
+
+    monkeypatch.setattr(few_dimensions, "_daqp", lambda: Counted)
+    found = solve_few_dimensions(program, Settings())
+    assert found is not None and found[1].gap <= 1e-8
+    assert len(rows) > 1 and rows == sorted(set(rows)) and max(rows) < 4000
+    oracle = hard_margin(few_dimensions._signed_rows(program)) / _unit(program)
+    np.testing.assert_allclose(found[0].primal.ravel(), oracle, atol=1e-6 * np.abs(oracle).max())
+
+
 def _unit(program: MaxMarginProgram) -> float:
     """What the rows were divided by."""
     rows = few_dimensions._signed_rows(program)
