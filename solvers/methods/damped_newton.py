@@ -57,8 +57,11 @@ def damped_newton(
     """
     w, before, last = start, value(start), math.inf
     for steps in range(1, max_steps + 1):
-        gradient, hessian = derivatives(w)
-        dw = -Factor(hessian).solve(gradient)
+        try:
+            gradient, hessian = derivatives(w)
+            dw = -Factor(hessian).solve(gradient)
+        except (ArithmeticError, np.linalg.LinAlgError):  # rounding leaves no direction
+            return w, steps
         decrement = -float(gradient @ dw)
         if decrement <= enough:
             return w, steps
@@ -67,8 +70,10 @@ def damped_newton(
             # Values no longer tell steps apart: whole ones go on as long as they shrink.
             if decrement > last / 2:
                 return w, steps
-            w, last = w + dw, decrement
-            before = value(w)
+            after = value(w + dw)
+            if not after < math.inf:  # rounding alone leaves the domain
+                return w, steps
+            w, last, before = w + dw, decrement, after
             if decrement <= ENOUGH * abs(before):
                 return w, steps
             continue

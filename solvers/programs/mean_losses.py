@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from scipy.special import log_softmax, softmax, xlog1py, xlogy
+from scipy.special import xlog1py, xlogy
 
 from ..numerics.step_length import longest_step
 from .images import Floats
@@ -51,6 +51,10 @@ class MeanLoss(ABC):
     @abstractmethod
     def curvature(self, f: Floats, y: Floats) -> Floats:
         """Return the second derivatives of F, (n,) or (n, K, K)."""
+
+    def bent(self, f: Floats, y: Floats) -> Floats:
+        """Return, shaped as f, what the second derivatives are divided by along the slopes."""
+        return self.curvature(f, y)
 
     def scores(self, r: Floats, y: Floats) -> Floats:
         """Return the one score a sample (n,) at which the multipliers are r; NaN without such."""
@@ -138,32 +142,58 @@ class Logistic(MeanLoss):
 
 
 class Softmax(MeanLoss):
-    """Mean of ``log sum_k exp f_k - <y, f>``, rows of y the shares of K classes."""
+    """Mean of ``log sum_k exp f_k - <y, f>``, rows of y the shares of K classes.
+
+    Of a share near 1 what is left of 1 is the sum of the other shares, so that a tiny loss, its
+    slopes and their entropies are as exact as those of one score.
+    """
+
+    def _shares(self, f: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return p = softmax f, what each share leaves of 1, and ``-log p``; each (n, K)."""
+        top = f.argmax(axis=1)[:, None]
+        below = f - np.take_along_axis(f, top, axis=1)
+        p = np.exp(below)
+        np.put_along_axis(p, top, 0.0, axis=1)
+        others = p.sum(axis=1, keepdims=True)
+        np.put_along_axis(p, top, 1.0, axis=1)
+        p /= 1 + others
+        left = 1 - p
+        np.put_along_axis(left, top, others / (1 + others), axis=1)
+        return p, left, np.log1p(others) - below
 
     def value(self, f: Floats, y: Floats) -> float:
         """Return F(f)."""
-        return -float(np.sum(self._rows * y * log_softmax(f, axis=1)))
+        return float(np.sum(self._rows * y * self._shares(f)[2]))
 
     def multipliers(self, f: Floats, y: Floats) -> Floats:
         """Return ``(y - softmax f) / n``."""
-        return np.asarray(self._rows * (y - softmax(f, axis=1)))
+        p, left, _ = self._shares(f)
+        return np.asarray(self._rows * np.where(p > 0.5, left - (1 - y), y - p))
 
     def dual(self, r: Floats, y: Floats) -> float:
         """Return the mean entropy of ``p = y - n r``, whose rows are shares."""
-        p = y - r / self._rows
-        # Shares sum to 1 up to rounding, which a multiple of ones puts right.
-        p = p - (p.sum(axis=1, keepdims=True) - 1) / p.shape[1]
-        if not np.all(p >= -1e-15):
+        p, unsure = y - r / self._rows, np.minimum(y, 1 - y)
+        off = np.abs(r.sum(axis=1)) / self.shares
+        sizes = (np.abs(r) / self._rows + unsure).sum(axis=1)
+        if not (np.all(p >= -1e-15 * y) and np.all(off <= 1e-13 * sizes)):
             return -np.inf
-        entropies = xlogy(np.maximum(p, 0.0), np.maximum(p, 1e-300))
-        return -float(np.sum(self._rows * entropies))
+        p = np.maximum(p, 0.0)
+        top = p.argmax(axis=1)[:, None]
+        np.put_along_axis(p, top, 0.0, axis=1)
+        others = p.sum(axis=1)
+        largest = xlog1py(1 - others, -others)
+        return -float(np.sum(self._rows * xlogy(p, p)) + np.sum(self.shares * largest))
 
     def curvature(self, f: Floats, y: Floats) -> Floats:
         """Return ``(diag p - p p') / n`` of every sample."""
-        p = softmax(f, axis=1)
-        diagonal = p[:, :, None] * np.eye(p.shape[1])
-        curved = diagonal - p[:, :, None] * p[:, None, :]
+        p, left, _ = self._shares(f)
+        curved, every = -p[:, :, None] * p[:, None, :], np.arange(p.shape[1])
+        curved[:, every, every] = p * left
         return np.asarray(curved * self.shares[:, None, None])
+
+    def bent(self, f: Floats, y: Floats) -> Floats:
+        """Return ``p / n``."""
+        return self._rows * self._shares(f)[0]
 
 
 class Exact(Squared):
@@ -228,9 +258,9 @@ class LogLoss(FlatLoss):
 
     def hessian(self, w: Floats) -> Floats:
         """Return the matrix (m, m) that stands for the second derivatives."""
-        f, F, slope = self.A @ w, super().value(w), self.gradient(w)
+        f, F, slope = self._scores(w), super().value(w), self.gradient(w)
         r = self.loss.multipliers(f, self.y)
-        T = float(np.sum(r * (r / np.maximum(self.loss.curvature(f, self.y), LEAST))))
+        T = float(np.sum(r * (r / np.maximum(self.loss.bent(f, self.y), LEAST))))
         return super().hessian(w) / F - np.outer(slope, slope) * (F / max(T, F))
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from implicit_bias.limits import DiagonalLimit, FitLimit, solve_diagonal, solve_fit
 from solvers import FIT_LOSSES, Status
+
+mpmath: Any = pytest.importorskip("mpmath")
 
 
 def fitted(loss: str, **how: float | str) -> tuple[FitLimit, np.ndarray, np.ndarray]:
@@ -70,6 +73,30 @@ def test_what_multipliers_explain_is_below_the_loss_of_all_scores(loss) -> None:
         least = min(F.value(g, y) + np.sum(r * g) for g in corners)
         assert F.dual(r, y) <= least + 1e-9
     assert n_outside > 30
+
+
+def test_tiny_softmax_losses_have_all_digits_of_value_slopes_and_bound() -> None:
+    F, y = FIT_LOSSES["softmax"](np.array([0.25, 0.75])), np.eye(3)[[1, 2]]
+    for scale in (1.0, 30.0, 200.0):
+        f = scale * np.array([[-1.0, 1.0, 0.25], [0.5, -1.5, 1.0]])
+        with mpmath.workdps(300):
+            value, entropy, slopes, bends = mpmath.mpf(0), mpmath.mpf(0), [], []
+            for share, scores, truth in zip(F.shares, f, y.argmax(axis=1), strict=True):
+                sizes = [mpmath.exp(mpmath.mpf(one)) for one in scores]
+                p = [one / mpmath.fsum(sizes) for one in sizes]
+                value -= share * mpmath.log(p[truth])
+                entropy -= share * mpmath.fsum(one * mpmath.log(one) for one in p)
+                slopes.append([float(share * ((k == truth) - p[k])) for k in range(3)])
+                bends.append(
+                    [[float(share * p[j] * ((j == k) - p[k])) for k in range(3)] for j in range(3)]
+                )
+        r = F.multipliers(f, y)
+        assert F.value(f, y) == pytest.approx(float(value), rel=1e-13)
+        assert F.dual(r, y) == pytest.approx(float(entropy), rel=1e-12)
+        np.testing.assert_allclose(r, slopes, rtol=1e-13)
+        np.testing.assert_allclose(F.curvature(f, y), bends, rtol=1e-13)
+        # Multipliers of sums off 0 explain nothing: a number added to all scores costs no loss.
+        assert F.dual(r + 1e-3 * np.abs(r), y) == F.dual(r - 1e-3 * np.abs(r), y) == -np.inf
 
 
 def test_what_does_not_interpolate_is_no_interpolant() -> None:

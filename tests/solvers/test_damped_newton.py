@@ -59,6 +59,19 @@ def test_it_ends_where_so_little_is_left_as_is_asked_or_after_so_many_steps() ->
     assert run(max_steps=2)[1] == 2
 
 
+def test_it_ends_inside_of_the_domain_where_rounding_leaves_no_step() -> None:
+    # A whole step, too short for values to tell, ends at the edge.
+    w, steps = damped_newton(
+        lambda w: 1e12 + float((w[0] - 1) ** 2) / 2 if w[0] < 1 else np.inf,
+        lambda w: (w - 1, np.eye(1)),
+        np.zeros(1),
+    )
+    assert (w.tolist(), steps) == ([0.0], 1)
+    indefinite = np.array([[1.0, 3.0], [3.0, 1.0]])
+    w, _ = damped_newton(lambda w: float(w @ w), lambda w: (2 * w, indefinite), np.ones(2))
+    assert w.tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
 def test_factors_solve_uneven_and_singular_systems(kind) -> None:
     rng = np.random.default_rng(0)

@@ -44,6 +44,24 @@ def test_fits_with_norms_of_matrices_are_solved_on_uneven_inputs(norm, loss, giv
     assert limit.objective == pytest.approx(program.value, rel=1e-5)
 
 
+@pytest.mark.parametrize("norm", ["l2", "l1", "linf", "spectral", "nuclear"])
+def test_tiny_softmax_losses_in_a_ball_are_solved_relative_to_the_optimum(norm) -> None:
+    X, labels, _ = uneven(1)
+    limit = ib.limits.solve_fit(X, np.eye(3)[labels], loss="softmax", norm=norm, radius=300.0)
+    assert limit.require().objective < 1e-9
+    B = cp.Variable((N_CLASSES, 3))
+    scores = X @ B.T
+    # Of a tiny loss the logarithm is that of the sum of exp(-margin), over samples and classes.
+    margins = [
+        scores[i, y] - scores[i, k] for i, y in enumerate(labels) for k in range(3) if k != y
+    ]
+    size = {"l2": cp.norm(B, "fro"), "l1": cp.sum(cp.abs(B)), "linf": cp.max(cp.abs(B)),
+            "spectral": cp.sigma_max(B), "nuclear": cp.normNuc(B)}[norm]  # fmt: skip
+    program = cp.Problem(cp.Minimize(cp.log_sum_exp(-cp.hstack(margins))), [size <= 300])
+    expected = program.solve(solver="CLARABEL") - np.log(len(X))
+    assert np.log(limit.objective) == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize("norm", ["l2", "nuclear"])
 def test_margins_on_uneven_inputs_are_known_as_well_as_floats_allow(norm) -> None:
     rng = np.random.default_rng(1)

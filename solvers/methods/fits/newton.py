@@ -103,17 +103,22 @@ def blocks_of(norm: Norm, shape: tuple[int, ...]) -> NDArray[np.int64] | None:
 
 
 def solve_cones(
-    F: FlatLoss, regulariser: Penalty | Ball, block: NDArray[np.int64], gap: Gap, tol: float
+    F: FlatLoss,
+    regulariser: Penalty | Ball,
+    block: NDArray[np.int64],
+    fall: float,
+    gap: Gap,
+    tol: float,
 ) -> tuple[Floats, int]:
     """Minimise ``F(A w)`` with a penalty or a ball of a norm of blocks, as a barrier falls.
 
     Steps are those of Newton's method in w and the sizes of blocks, whatever the sizes of inputs
-    are to each other; `block` is that of every coefficient.
+    are to each other; `block` is that of every coefficient, and F falls at most by `fall`.
     """
     b, m = int(block.max()) + 1, len(block)
     size = np.zeros(b, dtype=np.int64) if regulariser.norm.over == "max" else np.arange(b)
     n_sizes = int(size.max()) + 1
-    width = F.value(np.zeros(m)) / (2 * b)
+    width = fall / (2 * b)
     if isinstance(regulariser, Ball):
         cones = Cones(0.0, regulariser.radius, block, size, width)
         t = np.full(n_sizes, regulariser.radius / (2 * n_sizes))
@@ -123,20 +128,21 @@ def solve_cones(
     wider = replace(F, A=np.hstack([F.A, np.zeros((len(F.A), n_sizes))]))
     found, steps = _followed(
         wider, lambda width: replace(cones, width=width), np.r_[np.zeros(m), t], width,
-        1e-15 * width, lambda u: gap(u[:m]), tol,
+        1e-15 * min(width, 1.0), lambda u: gap(u[:m]), tol,
     )  # fmt: skip
     return found[:m], steps
 
 
 def solve_matrices(
-    F: FlatLoss, regulariser: Penalty | Ball, blocks: Blocks, gap: Gap, tol: float
+    F: FlatLoss, regulariser: Penalty | Ball, blocks: Blocks, fall: float, gap: Gap, tol: float
 ) -> tuple[Floats, int]:
     """Minimise ``F(A w)`` with a penalty or a ball of matrices' norms, as a barrier falls.
 
-    Of the largest spectral norm of blocks, or of the sum of their nuclear ones.
+    Of the largest spectral norm of blocks, or of the sum of their nuclear ones; F falls at most by
+    `fall`.
     """
     m = blocks.size
-    width, start = F.value(np.zeros(m)) / (2 * blocks.order), np.zeros(m)
+    width, start = fall / (2 * blocks.order), np.zeros(m)
     smooth: Smooth
     if isinstance(regulariser, Ball):
         lam, radius, t = 0.0, regulariser.radius, regulariser.radius / 2
@@ -148,7 +154,7 @@ def solve_matrices(
         smooth, start = SpectralCone(blocks, lam, radius, width), np.append(start, t)
         F = replace(F, A=np.hstack([F.A, np.zeros((len(F.A), 1))]))
     found, steps = _followed(
-        F, lambda width: replace(smooth, width=width), start, width, 1e-15 * width,
+        F, lambda width: replace(smooth, width=width), start, width, 1e-15 * min(width, 1.0),
         lambda u: gap(u[:m]), tol,
     )  # fmt: skip
     return found[:m], steps

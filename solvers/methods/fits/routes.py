@@ -120,18 +120,21 @@ def _by_cones(
     """Return coefficients of ridges, norms of blocks and of matrices, and the steps; else None."""
     if np.prod(problem.shape) > _MOST_CONES:
         return None
-    if isinstance(regulariser, Ridge):
-        return solve_ridge(problem.flat(), regulariser.lam)
-    if not isinstance(regulariser, Penalty | Ball):
-        return None
-    norm = regulariser.norm
+    found = _by_newton(problem, regulariser, gap, tol)
+    if found is not None or not isinstance(regulariser, Penalty | Ball):
+        return found
+    norm, F, at_zero = regulariser.norm, problem.flat(), np.zeros(problem.shape)
+    fall = F.value(at_zero.reshape(-1))
+    if isinstance(regulariser, Ball) and not isinstance(F.loss, Squared):
+        F = LogLoss(F.A, F.y, F.loss)
+        fall = regulariser.conjugate(F.gradient(at_zero.reshape(-1)).reshape(problem.shape))
     if (norm.inside, norm.over) in (("spectral", "max"), ("nuclear", "sum")) or (
         norm.inside != "l2" and norm.blocks == "whole"
     ):
         blocks = Blocks.of(norm, problem.shape)
-        return solve_matrices(problem.flat(), regulariser, blocks, gap, tol)
+        return solve_matrices(F, regulariser, blocks, fall, gap, tol)
     block = blocks_of(norm, problem.shape)
-    return None if block is None else solve_cones(problem.flat(), regulariser, block, gap, tol)
+    return None if block is None else solve_cones(F, regulariser, block, fall, gap, tol)
 
 
 def _point(problem: FitProgram, w: Floats, solver: str, steps: int) -> FitPoint:
