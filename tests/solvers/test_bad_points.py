@@ -254,6 +254,17 @@ def test_where_scaling_costs_the_status_powers_of_two_are_taken() -> None:
     assert feasible(certified, worse, 3.0, 1e-8) == (3.0, 6.0, worse)
 
 
+@pytest.mark.parametrize("margin", [1.0, 1 + 5e-13, 1 + 1e-12, 1 - 1e-15, 1 + 2e-12, 1.5])
+@pytest.mark.parametrize("share", [1.0, 1 - 5e-13, 1 + 5e-13, 1 - 2e-12, 1 + 2e-12, 0.5, 1.5])
+def test_feasible_points_that_are_no_larger_than_needed_stay_as_they_are(margin, share) -> None:
+    feasible = resolve_name("solvers.certificates.solution:feasible")
+    known = Certificate(1.0, 0.5, 1e-9, margin, 0.0, 1.0, 2.0**-52)
+    scaled = replace(known, gap=2e-9)
+    found = feasible(lambda margin, total: scaled, known, 0.5 * share, 1e-8)
+    stays = 1 <= margin <= 1 + 1e-12 and abs(share - 1) < 1e-12
+    assert found == ((1.0, 1.0, known) if stays else (margin, share, scaled))
+
+
 def test_support_vectors_are_those_whose_multiplier_is_above_their_slack() -> None:
     design = GatedDesign(np.array([[2.0], [3.0], [3.0], [5.0]]), np.ones((4, 1)), ONE_GROUP)
     program, dual = MaxMarginProgram(design, np.ones(4)), np.array([1.0, 0.6, 0.4, 0.9])

@@ -293,6 +293,18 @@ def test_a_separating_point_forbids_a_proof_of_inseparability() -> None:
     assert certificate.proves_separability() and not certificate.proves_inseparability()
 
 
+def test_no_margin_is_summed_exactly_where_the_sizes_of_its_terms_are_enough(monkeypatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("summed exactly")
+
+    monkeypatch.setattr(certificates, "enclose_scores", refuse)
+    # By sizes of samples both margins may be negative; their one term is 1, and 3 / 2.
+    program = linear_program([[1e17, 1.0], [2e17, 1.5]], [1, 1])
+    certificate = certify(program, np.array([[0.0, 1.0]]))
+    assert certificate.smallest_margin == 1
+    assert 0 < certificate.margin_rounding < 1e-14
+
+
 def test_a_margin_far_below_the_rounding_of_its_terms_is_summed_exactly() -> None:
     program = linear_program([[1, 1]], [1])
     for rest, separates in ((16.0, True), (0.0, False), (-16.0, False)):
