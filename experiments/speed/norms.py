@@ -1,4 +1,4 @@
-"""Processor seconds of joint programs of several classes, in every norm, beside peers.
+"""Processor seconds of programs of several classes or behind gates, in every norm, beside peers.
 
 Each row is one program by one solver: the gap is certified from the coefficients and multipliers
 that it returned, or, for solvers without multipliers, from its coefficients and the best known
@@ -16,6 +16,7 @@ import numpy as np
 
 from implicit_bias.data.images import load_idx_classes
 from solvers import (
+    GatedRows,
     Norm,
     NormProgram,
     RelativeMargins,
@@ -24,6 +25,7 @@ from solvers import (
     solve_norm,
 )
 
+from .cases import halves_frelu
 from .timing import Ended, OverTheLimit, in_child, machine, peak_mib, timed
 
 NORMS = ("l2", "spectral", "nuclear", "linf", "l1")
@@ -36,6 +38,8 @@ IMAGES: dict[int, tuple[str, ...]] = {500: NORMS, 2000: ("l2",), 10_000: ("l2",)
 DIFFERENT = 9_999
 NOISE = 0.1
 IMAGE_LIMIT = 3600.0
+# Images of two classes behind the gates of so many ReLU units.
+GATED, UNITS = 500, 20
 # Above this, only solvers that do not multiply the margins out.
 MULTIPLIED = 1000
 MATRIX_FREE = ("interior-point", "liblinear")
@@ -53,6 +57,7 @@ class NormRow:
 
     n: int
     classes: int
+    units: int
     norm: str
     solver: str
     outcome: str
@@ -96,6 +101,12 @@ def images(data_dir: Path, n: int) -> RelativeMargins:
     return RelativeMargins(X, data.labels_train[again], 10)
 
 
+def behind_gates(data_dir: Path) -> GatedRows:
+    """Margins of `GATED` images, digits 0 to 4 against 5 to 9, behind the gates of ReLU units."""
+    program = halves_frelu(data_dir, GATED, UNITS)
+    return GatedRows(program, (UNITS, program.design.X.shape[1]))
+
+
 def run_norms(
     out: Path | None,
     limit: float | None = None,
@@ -112,24 +123,34 @@ def run_norms(
     sizes : tuple of int
         Numbers of samples: bundled digits up to 1,000, planted classes above.
     data_dir : Path or None
-        Folder of images, of which `IMAGES` are then taken instead, by our own solver alone.
+        Folder of images, of which `IMAGES` and those behind gates are then taken instead, by our
+        own solver alone.
     """
     import pandas as pd
 
     rows, where = [], machine()
     limit = limit or (LIMIT if data_dir is None else IMAGE_LIMIT)
-    for n in sizes if data_dir is None else IMAGES:
-        small = n <= MULTIPLIED
-        norms: tuple[str, ...] = NORMS
-        solvers: tuple[str, ...] = SOLVERS if small else MATRIX_FREE
+
+    def programs() -> Iterator[
+        tuple[RelativeMargins | GatedRows, tuple[str, ...], tuple[str, ...]]
+    ]:
+        """Yield images, norms and solvers."""
         if data_dir is None:
-            image = digits(n) if small else planted(n)
-        else:
-            image, norms, solvers = images(data_dir, n), IMAGES[n], SOLVERS[:1]
-        for row in time_norms(image, norms, solvers, limit):
+            for n in sizes:
+                small = n <= MULTIPLIED
+                solvers = SOLVERS if small else MATRIX_FREE
+                yield digits(n) if small else planted(n), NORMS, solvers
+            return
+        yield behind_gates(data_dir), NORMS, SOLVERS[:1]
+        for n, norms in IMAGES.items():
+            yield images(data_dir, n), norms, SOLVERS[:1]
+
+    for program in programs():
+        for row in time_norms(*program, limit):
             rows.append(row)
             click.echo(
-                f"{row.n} x {row.classes}  {row.norm:9} {row.solver:15} {row.outcome:10} "
+                f"{row.n} x {row.classes}  {row.units:2} units  {row.norm:9} {row.solver:15} "
+                f"{row.outcome:10} "
                 f"gap {row.gap:8.1e}  {row.cpu_seconds:8.2f} s  {row.l2_units:7.1f} l2  "
                 f"{row.mib:6.0f} MiB"
             )
@@ -139,7 +160,7 @@ def run_norms(
 
 
 def time_norms(
-    image: RelativeMargins,
+    image: RelativeMargins | GatedRows,
     norms: tuple[str, ...] = NORMS,
     solvers: tuple[str, ...] = SOLVERS,
     limit: float = LIMIT,
@@ -148,11 +169,15 @@ def time_norms(
 
     Parameters
     ----------
-    image : RelativeMargins
+    image : RelativeMargins or GatedRows
     norms, solvers : tuple of str
     limit : float
         Processor seconds of one run.
     """
+    if isinstance(image, GatedRows):
+        sizes = image.n_rows, 2, image.shape[0]
+    else:
+        sizes = len(image.X), image.n_classes, 0
     base = _run(image, "l2", "interior-point", 0.0, limit)[2] if len(norms) > 1 else None
     for norm in norms:
         lower = 0.0
@@ -163,16 +188,17 @@ def time_norms(
             objective, gap, dual = found
             lower = max(lower, dual)
             yield NormRow(
-                len(image.X), image.n_classes, norm, solver, outcome, objective, gap, cpu,
-                cpu / (base or cpu), mib,
-            )  # fmt: skip
+                *sizes, norm, solver, outcome, objective, gap, cpu, cpu / (base or cpu), mib
+            )
 
 
 def _takes(solver: str, norm: str) -> bool:
     return {"highs": norm in ("l1", "linf"), "liblinear": norm == "l2"}.get(solver, True)
 
 
-def _run(image: RelativeMargins, norm: str, solver: str, lower: float, limit: float) -> _Run:
+def _run(
+    image: RelativeMargins | GatedRows, norm: str, solver: str, lower: float, limit: float
+) -> _Run:
     """Outcome, objective and gap and lower bound, processor seconds and peak memory of one run."""
     program = NormProgram(image, Norm.of(norm))  # type: ignore[arg-type]
     call = _liblinear(program, lower) if solver == "liblinear" else _ours(program, solver)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 from scipy.sparse import csr_array
 
-from ..numerics.arrays import gram_full
+from ..numerics.arrays import gram_lower, mirror_lower
 from ..numerics.checks import require_array, require_count, require_finite, require_shape
 from .design import GatedDesign
 from .max_margin import MaxMarginProgram
@@ -156,20 +156,33 @@ class Products:
     def gram_of_rows(self, weights: Floats) -> Floats:
         """Matrix (m, m) `A diag(weights) A'`, of weights (size,) of coefficients that are positive.
 
-        One product of inputs a column, of the rows that the column is no zero of.
+        One product of inputs a column, of the rows that the column is no zero of; weights of inputs
+        that agree on all samples, as pixels at the border of images do, are added up.
         """
-        roots = np.sqrt(weights.reshape(self.gates.shape[1], -1))
+        X, alike = self._distinct
         matrix = np.zeros((self.n_rows, self.n_rows))
-        for gate, root in zip(self.gates.T, roots, strict=True):
+        flat = matrix.ravel()
+        for gate, own in zip(self.gates.T, weights.reshape(self.gates.shape[1], -1), strict=True):
             rows = np.flatnonzero(gate)
             if len(rows) == 0:
                 continue
             samples, place = np.unique(self.sample[rows], return_inverse=True)
-            products = gram_full(self.X[samples] * root)[place[:, None], place]
+            products = gram_lower(X[samples] * np.sqrt(np.bincount(alike, own)))
+            if not np.array_equal(samples, self.sample[rows]):
+                products = mirror_lower(products)[place[:, None], place]
+            # In the order of `matrix`, whose upper triangle is enough.
+            products = products.T
             products *= gate[rows, None]
             products *= gate[rows]
-            matrix[rows[:, None], rows] += products
-        return matrix
+            flat[rows[:, None] * self.n_rows + rows] += products
+        return mirror_lower(np.tril(matrix.T))
+
+    @cached_property
+    def _distinct(self) -> tuple[Floats, NDArray[np.int64]]:
+        """Inputs (n, d) of which no two agree on all samples, and the place of each in them."""
+        places: dict[bytes, int] = {}
+        alike = np.array([places.setdefault(x.tobytes(), len(places)) for x in self.X.T])
+        return np.ascontiguousarray(self.X[:, np.unique(alike, return_index=True)[1]]), alike
 
     def absolute(self) -> Products:
         """Image of absolute inputs and gates."""

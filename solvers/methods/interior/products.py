@@ -147,7 +147,10 @@ def solve_products(
     """
     image = program.image
     assert isinstance(image, Products)
-    game = _Game(image, program.norm, n_classes)
+    # No norm of singular values changes as inputs are turned: those of few samples have few axes.
+    axes, turned = np.linalg.qr(image.X.T)
+    seen = replace(image, X=np.ascontiguousarray(turned.T), shape=(*image.shape[:-1], len(turned)))
+    game = _Game(seen, program.norm, n_classes)
     watch = Watch(game.bounds, settings.tol / 2, PATIENCE, settings.progress)
     kind = _Nuclear if game.nuclear else _Spectral
     limit = settings.max_iterations or ITERATIONS
@@ -158,7 +161,7 @@ def solve_products(
     for _ in range(FACE_STEPS if game.nuclear and small and best.gap < NEAR else 0):
         point = _on_face(game, point)
         best = best.better(game.bounds(point))
-    B = (game.basis @ best.primal.B).reshape(image.shape)
+    B = (game.basis @ best.primal.B @ axes.T).reshape(image.shape)
     return NormPoint(B, best.dual.lam, iterations=watch.best.iterations)
 
 
