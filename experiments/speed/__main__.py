@@ -6,6 +6,7 @@
     python -m experiments.speed --norms --out experiments/results/norms.csv
     python -m experiments.speed --norms --data-dir DIR --out experiments/results/norms_of_images.csv
     python -m experiments.speed --finite --out experiments/results/finite_speed.csv
+    python -m experiments.speed --finite --data-dir DIR --out experiments/results/fits_of_images.csv
     python -m experiments.speed --threads [--data-dir DIR] --out experiments/results/threads.csv
 
 The peers' table keeps the rows that its file already holds: interrupted, it goes on; for a new
@@ -91,7 +92,7 @@ def main(
     elif table == "norms":
         run_norms(out, time_limit, data_dir=data_dir)
     elif table == "finite":
-        run_finite(out, time_limit or FINITE_LIMIT)
+        run_finite(out, time_limit, data_dir)
     elif table == "threads":
         run_threads(data_dir, out, beside_cvxpy["models"] or sorted(MODELS), repeats)
     elif table == "peers":

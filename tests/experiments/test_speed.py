@@ -11,13 +11,13 @@ from click.testing import CliRunner
 
 from experiments.speed import growth, race
 from experiments.speed.__main__ import main
-from experiments.speed.cases import gaussian_program, halves_gln
+from experiments.speed.cases import gaussian_program, halves_frelu, halves_gln
 from experiments.speed.finite import FiniteCase, time_finite
 from experiments.speed.norms import digits, time_norms
 from experiments.speed.peers import OURS, PEERS, Peer, gap_of, gap_with_intercept
 from experiments.speed.race import Rows, markdown, run_peers
 from experiments.speed.timing import Ended, OverTheLimit, in_child
-from solvers import solve
+from solvers import GatedRows, solve
 from tests.oracles import hard_margin
 from tests.problems import gln_construction, linear_program
 
@@ -132,6 +132,11 @@ def test_the_solvers_of_every_norm_come_to_one_optimum() -> None:
     assert 0 < rows[1].gap < 1e-3
     assert rows[2].objective == pytest.approx(rows[3].objective, rel=1e-8)
     assert all(row.cpu_seconds > 0 and row.l2_units > 0 for row in rows)
+    gated = GatedRows(halves_frelu(None, 60, 12), (12, 65))
+    rows = list(time_norms(gated, ("linf", "l1"), ("interior-point", "highs")))
+    assert [row.outcome for row in rows] == ["SOLVED"] * 4 and {row.units for row in rows} == {12}
+    for ours, theirs in (rows[:2], rows[2:]):
+        assert ours.objective == pytest.approx(theirs.objective, rel=1e-8)
 
 
 @pytest.mark.parametrize(("loss", "norm"), [("squared", "l1"), ("logistic", "ridge")])

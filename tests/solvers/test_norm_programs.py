@@ -26,7 +26,7 @@ from solvers.methods import norm_routes
 from solvers.methods.sets import rows as sets_of_rows
 from solvers.norms.balls import LEAST, MOST, Cone, bordered, centred, linearised
 from solvers.programs.coordinates import coordinates_of
-from solvers.programs.images import Image
+from solvers.programs.images import Image, Products
 
 # Least norms under 16 equalities and 24 rows, of eight contexts and six tokens.
 TOKENS = {
@@ -90,6 +90,17 @@ def test_an_image_its_adjoint_its_gram_matrix_and_its_standard_form_are_one_map(
     taken = image.taken(some)
     assert taken.scores(B) == pytest.approx(image.scores(B)[some])
     assert taken.gram_of_rows(weights) == pytest.approx((rows[some] * weights) @ rows[some].T)
+
+
+def test_inputs_that_agree_on_all_samples_weigh_as_often_as_they_come() -> None:
+    rng = np.random.default_rng(3)
+    X, gates = rng.normal(size=(4, 3))[:, [0, 1, 0, 2, 1]], rng.normal(size=(6, 2))
+    gates[[0, 4], [1, 0]] = 0.0
+    weights = rng.uniform(size=10)
+    for sample in (np.array([3, 0, 0, 2, 1, 3]), np.array([0, 0, 1, 2, 3, 3])):
+        image = Products(X, gates, sample, (2, 5))
+        rows = (gates[:, :, None] * X[sample][:, None, :]).reshape(6, 10)
+        assert image.gram_of_rows(weights) == pytest.approx((rows * weights) @ rows.T)
 
 
 @pytest.mark.parametrize("name", TOKENS)
