@@ -2,15 +2,15 @@
 
     python -m experiments.speed --data-dir DIR --out experiments/results/speed.csv
     python -m experiments.speed --peers [--data-dir DIR] --out experiments/results/peers.csv
-    python -m experiments.speed --growth --out experiments/results/growth.csv
+    python -m experiments.speed --growth [--data-dir DIR] --out experiments/results/growth.csv
     python -m experiments.speed --norms --out experiments/results/norms.csv
     python -m experiments.speed --norms --data-dir DIR --out experiments/results/norms_of_images.csv
     python -m experiments.speed --finite --out experiments/results/finite_speed.csv
     python -m experiments.speed --finite --data-dir DIR --out experiments/results/fits_of_images.csv
     python -m experiments.speed --threads [--data-dir DIR] --out experiments/results/threads.csv
 
-The peers' table keeps the rows that its file already holds: interrupted, it goes on; for a new
-measurement name a new file. Peers that are not installed are left out with a line.
+The tables of peers and of growth keep the rows that their files already hold: interrupted, they go
+on; for a new measurement name a new file. Peers that are not installed are left out with a line.
 """
 
 from __future__ import annotations

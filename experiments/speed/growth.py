@@ -1,132 +1,102 @@
-"""Processor seconds and memory of one thread as samples, units, contexts and groups grow.
+"""Processor seconds and memory of one thread as the sizes of every family of programs grow.
 
-Beside them what the multiplications and additions of the working sets would take at the rate of
-dgemm: the floor of this method on this machine.
+Where a call is one program for the interior point of groups, beside them what the multiplications
+and additions of its working sets would take at the rate of dgemm: the floor of that method on this
+machine. `summary` says what ten and a hundred times the size would take.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import click
 import numpy as np
 
-from solvers import MaxMarginProgram, solve
+from implicit_bias.limits import Limit
+from solvers import MaxMarginProgram
 
-from .cases import halves_frelu, halves_gln
+from ..tables import Kept, keep_rows
+from .families import GROWTHS, Call, Growth
 from .gln import required_flops
-from .timing import Seconds, dgemm_rate_of_one_thread, in_child, machine, peak_mib, timed
+from .timing import dgemm_rate_of_one_thread, forget_peak, in_child, machine, peak_mib, timed
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-REPEATS = 3
+KEY = ("family", "held", "value")
+# The median of so many calls, of fewer once they have taken so many seconds.
+REPEATS, LONG = 3, 5.0
 LIMIT = 300.0
+# Points that a slope is of, and MiB below which memory is that of any call.
+LAST, LEAST_MIB = 3, 1.0
+# Seconds and MiB of a cell up to which an engine of sweeps carries it, the plainest first.
+ENGINES = {"joblib": (600, 4 * 1024), "Dask": (7200, 32 * 1024), "Slurm": (604_800, 512 * 1024)}
+COLUMNS = 7
+TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0, "days": 86400.0, "years": 3.156e7}
+SIZES = {"MiB": 1.0, "GiB": 1024.0, "TiB": 1024.0**2}
 
 
-@dataclass(frozen=True)
-class Growth:
-    """One size that grows, the others held: its letter, its values, and the program of each.
+def run_growth(
+    data_dir: Path | None, out: Path | None, growths: Iterable[Growth] = GROWTHS
+) -> None:
+    """Print rows as they come and their table, and with `out` add them to a CSV file.
 
-    `further` values are for a folder of images: the bundled digits are too few.
+    Rows that the file has are kept; a picture of all is drawn beside it.
     """
-
-    letter: str
-    held: str
-    values: tuple[int, ...]
-    program: Callable[[Path | None, int], MaxMarginProgram]
-    further: tuple[int, ...] = ()
-
-
-def _gln(data_dir: Path | None, n: int, *, H: int = 20, C: int = 2) -> MaxMarginProgram:
-    return halves_gln(data_dir, (H, C, n))
-
-
-GROWTHS = (
-    Growth("n", "GLN (20, 2, n)", (125, 250, 500, 1000, 1600), _gln, (3200, 6400)),
-    Growth("H", "GLN (H, 4, 500)", (5, 10, 20, 40, 80, 160), lambda d, H: _gln(d, 500, H=H, C=4)),
-    Growth("C", "GLN (20, C, 500)", (2, 4, 8, 16, 32), lambda d, C: _gln(d, 500, C=C)),
-    Growth("G", "FReLU, G units, n = 300", (20, 80, 320, 1280, 5120),
-           lambda d, G: halves_frelu(d, 300, G)),
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Row:
-    """One program of a growth."""
-
-    letter: str
-    held: str
-    value: int
-    status: str
-    gap: float
-    iterations: int
-    cpu_seconds: float
-    floor_seconds: float
-    peak_mib: float
-    machine: str
-
-
-def run_growth(data_dir: Path | None, out: Path | None) -> None:
-    """Rows as they come, and with `out` a CSV file and a picture beside it."""
     import pandas as pd
     from threadpoolctl import threadpool_limits
 
-    rows: list[Row] = []
-    where = machine()
-    click.echo(where)
-    with threadpool_limits(1):
+    kept = Kept(out, KEY, float_format="%.4g") if out is not None else None
+    rows: list[dict[str, Any]] = []
+
+    def measured() -> Iterator[dict[str, Any]]:
+        where = machine()
         rate = dgemm_rate_of_one_thread()
-        solve(_gln(None, 50))  # imports are not measured
-        for growth in GROWTHS:
-            for value in growth.values + (growth.further if data_dir else ()):
-                program = growth.program(data_dir, value)
-                made = partial(_measured, growth, value, program, rate, where)
-                rows.extend(in_child(made, LIMIT))
-                click.echo(_said(rows[-1]))
-                if out is not None:
-                    out.parent.mkdir(parents=True, exist_ok=True)
-                    table = pd.DataFrame([asdict(row) for row in rows])
-                    table.to_csv(out, index=False, float_format="%.4g")
+        for growth in growths:
+            values = growth.values + (growth.further if data_dir else ())
+            for value in values:
+                if kept is not None and (growth.family, growth.held, value) in kept:
+                    continue
+                call, first = (growth.made(data_dir, size) for size in (value, values[0]))
+                made = partial(_measured, growth, value, call, first, rate)
+                for row in in_child(made, LIMIT):
+                    rows.append(row | {"machine": where})
+                    yield rows[-1]
+
+    with threadpool_limits(1):
+        keep_rows(measured(), kept, digits=".3g")
+    table = pd.DataFrame(rows) if kept is None else kept.table
+    click.echo("\n".join(f"| {' | '.join(line)} |" for line in summary(table)))
     if out is not None:
         draw(table, out.with_suffix(".png"))
 
 
-def _said(row: Row) -> str:
-    return (
-        f"{row.held}, {row.letter} = {row.value}: {row.status}, gap {row.gap:.1e}, "
-        f"{row.cpu_seconds:.3g} s, floor {row.floor_seconds:.2g} s, {row.peak_mib:.0f} MiB"
-    )
-
-
 def _measured(
-    growth: Growth, value: int, program: MaxMarginProgram, rate: float, where: str
-) -> Iterator[Row]:
-    before, times = peak_mib(), list[Seconds]()
-    for _ in range(REPEATS):
-        found, took = timed(partial(solve, program))
-        times.append(took)
-    peak = peak_mib() - before
-    yield Row(
-        growth.letter, growth.held, value, found.status.name, found.certificate.gap,
-        found.iterations, statistics.median(took.cpu for took in times),
-        working_set_flops(program) / rate, peak, where,
-    )  # fmt: skip
-
-
-def working_set_flops(program: MaxMarginProgram) -> float:
-    """What one more solve of `program` cannot avoid on the sets of samples and groups it takes."""
-    with _inner_programs() as parts:
-        solve(program)
-    return sum(_flops(part, iterations) for part, iterations in parts)
+    growth: Growth, value: int, call: Call, first: Call, rate: float
+) -> Iterator[dict[str, Any]]:
+    """Yield the row of a call, after one of the least size: imports are not measured."""
+    first()
+    forget_peak()
+    before, times = peak_mib(), list[float]()
+    while len(times) < REPEATS and sum(times) < LONG:
+        with flops_within() as flops:
+            found, took = timed(call)
+        times.append(took.cpu)
+    yield {
+        "family": growth.family, "held": growth.held, "letter": growth.letter, "value": value,
+        "status": found.status.name, "gap": getattr(found.certificate, "gap", math.nan),
+        "cpu_seconds": statistics.median(times),
+        "floor_seconds": sum(flops) / rate if flops and isinstance(found, Limit) else math.nan,
+        "peak_mib": peak_mib() - before,
+    }  # fmt: skip
 
 
 def _flops(part: MaxMarginProgram, iterations: int) -> float:
@@ -138,45 +108,105 @@ def _flops(part: MaxMarginProgram, iterations: int) -> float:
 
 
 @contextmanager
-def _inner_programs() -> Iterator[list[tuple[MaxMarginProgram, int]]]:
-    """The programs that are solved at once within, whole ones or parts, and their iterations."""
+def flops_within() -> Iterator[list[float]]:
+    """What calls within cannot avoid on each set of samples and groups that is solved at once.
+
+    Programs of one group are left out: they have cheaper ways.
+    """
     from solvers.methods import interior_point
 
-    inner, parts = interior_point._solve_all, list[tuple[MaxMarginProgram, int]]()
+    inner, flops = interior_point._solve_all, list[float]()
 
     def recorded(program: MaxMarginProgram, *rest: object) -> object:
         attempt = inner(program, *rest)  # type: ignore[arg-type]
-        parts.append((program, attempt[2]))
+        if program.n_groups > 1:
+            flops.append(_flops(program, attempt[2]))
         return attempt
 
     with patch.object(interior_point, "_solve_all", recorded):
-        yield parts
+        yield flops
+
+
+def _growths(rows: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, float, float]]:
+    """Yield the rows of each growth with the slopes of its seconds and of its memory, from 0 on."""
+    for _, own in rows.groupby(["family", "held"], sort=False):
+        last = own.sort_values("value").tail(LAST)
+        logs = np.log(np.column_stack([last.cpu_seconds, last.peak_mib.clip(lower=LEAST_MIB)]))
+        yield own, *np.polyfit(np.log(last.value), logs, 1)[0].clip(min=0)
+
+
+def summary(rows: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield a line a growth: the largest size, its seconds and MiB with their slopes, and ahead."""
+    for own, of_time, of_memory in _growths(rows):
+        last = own.iloc[-1]
+        line = [
+            f"{last.family} {last.held}", f"{last.value:,}", _proof(own), f"{last.cpu_seconds:.2g}",
+            f"{last.letter}^{of_time:.1f}", f"{last.peak_mib:.0f}",
+            f"{last.letter}^{of_memory:.1f}",
+        ]  # fmt: skip
+        for factor in (10, 100):
+            seconds = last.cpu_seconds * factor**of_time
+            mib = max(last.peak_mib, LEAST_MIB) * factor**of_memory
+            line += [f"{_of(seconds, TIMES)}, {_of(mib, SIZES)}", engine(seconds, mib)]
+        yield line
+
+
+def _proof(own: pd.DataFrame) -> str:
+    """Return the largest gap, or the statuses where certificates are of residuals."""
+    if own.gap.isna().all():
+        return ", ".join(name.lower().replace("_", " ") for name in own.status.unique())
+    return f"{own.gap.max():.0e}"
+
+
+def _of(value: float, units: Mapping[str, float]) -> str:
+    """Say a number to two digits, in the largest unit of which there are two."""
+    fitting = [name for name, unit in units.items() if value >= 2 * unit]
+    name = fitting[-1] if fitting else next(iter(units))
+    return f"{float(f'{value / units[name]:.2g}'):,g} {name}"
+
+
+def engine(seconds: float, mib: float) -> str:
+    """Return the plainest engine that carries cells of so much, or what is too much for all."""
+    for name, (longest, largest) in ENGINES.items():
+        if seconds <= longest and mib <= largest:
+            return name
+    return "none: " + ("time" if seconds / longest > mib / largest else "memory")
 
 
 def draw(rows: pd.DataFrame, path: Path) -> None:
-    """Seconds above memory, a column for every size that grows, all on logarithmic axes."""
+    """Seconds and memory of every growth in a panel of its own, all on the same two axes."""
     from matplotlib.figure import Figure
 
-    names = list(dict.fromkeys(rows["letter"]))
-    figure = Figure(figsize=(3.4 * len(names), 5.6), layout="constrained")
-    panels = figure.subplots(2, len(names), squeeze=False, sharey="row")
-    for letter, seconds, memory in zip(names, *panels, strict=True):
-        own = rows[rows["letter"] == letter]
-        seconds.plot(own["value"], own["cpu_seconds"], "C0o-", label="interior point")
-        seconds.plot(own["value"], own["floor_seconds"], "k--", label="its flops at dgemm's rate")
-        memory.plot(own["value"], own["peak_mib"].clip(lower=0.1), "C1s-")
-        seconds.set_title(own["held"].iloc[0], fontsize="medium")
-        memory.set_xlabel(letter)
-        for panel in (seconds, memory):
-            _logarithmic(panel, own["value"].to_numpy())
-    panels[0, 0].set_ylabel("processor seconds")
-    panels[1, 0].set_ylabel("peak memory beyond the data, MiB")
-    panels[0, 0].legend(fontsize="small")
-    figure.savefig(path, dpi=110)
+    found = list(_growths(rows))
+    lines = math.ceil(len(found) / COLUMNS)
+    figure = Figure(figsize=(2.3 * COLUMNS, 1.9 * lines), layout="constrained")
+    panels = figure.subplots(lines, COLUMNS, squeeze=False, sharey=True).ravel()
+    memories = [panel.twinx() for panel in panels]
+    for k, (own, *slopes) in enumerate(found):
+        _draw_one(panels[k], memories[k], own, *slopes)
+    for k, (panel, memory) in enumerate(zip(panels, memories, strict=True)):
+        panel.set(yscale="log", ylim=(5e-3, 200))
+        memory.set(yscale="log", ylim=(0.5, 2e4))
+        memory.tick_params(labelright=k % COLUMNS == COLUMNS - 1, labelsize="x-small", colors="C1")
+        panel.tick_params(axis="y", labelsize="x-small", colors="C0")
+        if k >= len(found):
+            panel.set_axis_off()
+            memory.set_axis_off()
+    figure.supylabel("processor seconds (circles), flops at dgemm's rate (dashed)", color="C0")
+    figure.text(1.005, 0.5, "peak memory beyond the data, MiB (squares)", color="C1",
+                rotation=90, va="center")  # fmt: skip
+    figure.savefig(path, dpi=90, bbox_inches="tight")
 
 
-def _logarithmic(panel: Axes, values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
-    panel.set(xscale="log", yscale="log")
-    panel.set_xticks(values, [str(value) for value in values], fontsize="x-small")
+def _draw_one(panel: Axes, memory: Axes, own: pd.DataFrame, *slopes: float) -> None:
+    letter = own.letter.iloc[0]
+    panel.plot(own.value, own.cpu_seconds, "C0o-", markersize=3)
+    panel.plot(own.value, own.floor_seconds, "k--", linewidth=1)
+    memory.plot(own.value, own.peak_mib.clip(lower=LEAST_MIB), "C1s-", markersize=3)
+    panel.set_title(f"{own.family.iloc[0]}\n{own.held.iloc[0]}", fontsize="small")
+    panel.set_xscale("log")
+    panel.set_xticks(own.value, [f"{value:,}" for value in own.value], fontsize="xx-small")
     panel.minorticks_off()
     panel.grid(alpha=0.3)
+    for at, color, slope in zip((0.85, 0.7), ("C0", "C1"), slopes, strict=True):
+        panel.text(0.04, at, f"${letter}^{{{slope:.1f}}}$", color=color, transform=panel.transAxes)

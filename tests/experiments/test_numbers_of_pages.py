@@ -66,6 +66,7 @@ EXEMPT = [
         r"starts alpha I of [\d.e, -]+|4 x 4",
         SET,
     ),
+    ("growth.md", r"beyond 5 s|and 4 GiB a cell|and 32 GiB;|and 512 GiB", SET),
     ("own-data.md", r"margins down to 1e-14", "tests/limits/test_separability.py"),
     ("norms-of-optimisers.md", r"kappa 0\.6 for one layer, 0\.3 for .* and 0\.13", SET),
     ("norms-of-optimisers.md", r"\(0\.9(?:, 0\.99)?\)", SET),

@@ -6,17 +6,20 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from experiments.speed import growth, race
 from experiments.speed.__main__ import main
 from experiments.speed.cases import gaussian_program, halves_frelu, halves_gln
+from experiments.speed.families import GROWTHS
 from experiments.speed.finite import FiniteCase, time_finite
+from experiments.speed.gln import required_flops
 from experiments.speed.norms import digits, time_norms
 from experiments.speed.peers import OURS, PEERS, Peer, gap_of, gap_with_intercept
 from experiments.speed.race import Rows, markdown, run_peers
-from experiments.speed.timing import Ended, OverTheLimit, in_child
+from experiments.speed.timing import Ended, OverTheLimit, forget_peak, in_child, peak_mib
 from solvers import GatedRows, solve
 from tests.oracles import hard_margin
 from tests.problems import gln_construction, linear_program
@@ -94,22 +97,78 @@ def test_a_child_hands_over_what_it_makes_and_how_it_ended() -> None:
         list(in_child(lambda: [1 // 0], 10))
 
 
-def test_the_floor_counts_every_set_that_the_solver_works_on() -> None:
-    program = halves_gln(None, (3, 2, 40))
-    with growth._inner_programs() as parts:
-        iterations = solve(program).iterations
-    assert [(part.n_samples, used) for part, used in parts] == [(40, iterations)]
-    assert growth.working_set_flops(program) > 40**2 * 65
+def test_the_floor_counts_every_set_of_groups_that_the_solver_works_on() -> None:
+    with growth.flops_within() as flops:
+        iterations = solve(halves_gln(None, (3, 2, 40))).iterations
+    assert flops == [required_flops((3, 2, 40), 65, iterations)]
     many = gln_construction().program
-    with growth._inner_programs() as parts:
+    with growth.flops_within() as flops:
         solve(many, settings=growth_settings())
-    assert len(parts) > 1 and all(part.n_samples <= many.n_samples for part, _ in parts)
+    assert len(flops) > 1 and min(flops) > 0
+    with growth.flops_within() as flops:
+        solve(PROGRAM)  # of one group
+    assert flops == []
 
 
 def growth_settings():
     from solvers import Settings
 
     return Settings(group_set_from=1)
+
+
+def _power(family: str, letter: str, value: int, seconds: float, mib: float) -> dict:
+    return {"family": family, "held": f"({letter})", "letter": letter, "value": value,
+            "status": "SOLVED", "gap": np.nan, "cpu_seconds": seconds, "floor_seconds": np.nan,
+            "peak_mib": mib, "machine": ""}  # fmt: skip
+
+
+def test_a_growth_is_foretold_by_the_slope_of_its_last_points() -> None:
+    square = [_power("square", "n", n, 3e-6 * n**2, 4e-3 * n) for n in (1000, 2000, 4000)]
+    first = _power("square", "n", 100, 5.0, 700.0)  # no part of the slope
+    cubic = [_power("cubic", "K", K, 1e-5 * K**3, 0.25) for K in (50, 100, 200)]
+    found = list(growth.summary(pd.DataFrame([first, *square, *cubic])))
+    assert found == [
+        ["square (n)", "4,000", "solved", "48", "n^2.0", "16", "n^1.0",
+         "80 min, 160 MiB", "Dask", "5.6 days, 1,600 MiB", "Slurm"],
+        ["cubic (K)", "200", "solved", "80", "K^3.0", "0", "K^0.0",
+         "22 h, 1 MiB", "Slurm", "2.5 years, 1 MiB", "none: time"],
+    ]  # fmt: skip
+    assert growth.engine(1.0, 1e6) == "none: memory" and growth.engine(600, 4096) == "joblib"
+
+
+def test_growths_are_measured_in_processes_and_rows_stay(tmp_path, monkeypatch, capsys) -> None:
+    named = [(one.family, one.held) for one in GROWTHS]
+    assert len(set(named)) == len(named)
+    assert all(one.letter in one.held for one in GROWTHS)
+    monkeypatch.setattr(growth, "machine", lambda: "here")
+    monkeypatch.setattr(growth, "dgemm_rate_of_one_thread", lambda: 1e9)
+    monkeypatch.setattr(growth, "COLUMNS", 1)
+    small = {"GLN": (20, 40), "distillation": (30, 60)}
+    few = [replace(one, values=small[one.family], further=()) for one in GROWTHS
+           if one.family in small and one.letter == "n"]  # fmt: skip
+    out = tmp_path / "growth.csv"
+    growth.run_growth(None, out, few)
+    table = pd.read_csv(out)
+    assert table.status.tolist() == ["SOLVED"] * 4 and (table.cpu_seconds > 0).all()
+    assert table.gap.notna().tolist() == table.floor_seconds.notna().tolist()
+    assert table.gap.notna().tolist() == [True, True, False, False]
+    assert (tmp_path / "growth.png").stat().st_size > 1000
+    assert "| GLN (20, 2, n) | 40 |" in capsys.readouterr().out
+    written = out.read_text()
+    monkeypatch.setattr(growth, "draw", lambda *_: None)
+    growth.run_growth(None, out, few)
+    assert out.read_text() == written
+
+
+def test_a_peak_that_is_forgotten_is_not_counted() -> None:
+    def peaks():
+        np.ones(50 * 2**17)  # 50 MiB
+        yield peak_mib()
+        forget_peak()
+        yield peak_mib()
+
+    before, after = in_child(peaks, 10)
+    assert after < before - 40
 
 
 def test_sizes_and_a_missing_folder_are_refused_with_the_way_out() -> None:

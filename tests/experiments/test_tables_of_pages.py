@@ -12,6 +12,7 @@ import pytest
 
 from experiments import own_norms
 from experiments.paper.points import published_points
+from experiments.speed.growth import summary
 from experiments.thesis.exits import MODES
 from implicit_bias.training import TRAINERS
 from tests.pages import ROOT, held, lines, said
@@ -247,6 +248,14 @@ def test_threads_of_programs_and_runs() -> None:
             one, two = frame.loc[(what, beside, 1)], frame.loc[(what, beside, 2)]
             line += [f"{one.cpu_seconds:g}", f"{two.cpu_seconds:g}", f"{two.ratio:g}"]
         assert_has("speed.md", line)
+
+
+def test_growths_and_what_is_ahead_of_them() -> None:
+    page = lines("growth.md")
+    for line in summary(rows("growth")):
+        for part in (line[:7], [line[0], *line[7:]]):
+            assert part in [one[: len(part)] for one in page], part
+            held("growth.md", part)
 
 
 def test_what_the_defaults_reach() -> None:
