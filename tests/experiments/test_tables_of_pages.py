@@ -693,10 +693,24 @@ def test_the_seconds_of_programs_in_every_norm(norm) -> None:
 def test_the_seconds_of_images_in_every_norm() -> None:
     table = rows("norms_of_images")
     assert set(table.outcome) == {"SOLVED"} and table.gap.max() < 1e-8
-    assert table[table.n == 500].norm.nunique() == 5 and table.n.nunique() == 4
+    assert (table[table.n == 500].groupby("units").norm.nunique() == 5).all()
+    assert table.n.nunique() == 4 and set(table.units) == {0, 20}
     for row in table.itertuples():
+        of = f"{row.units} units" if row.units else f"{row.classes} classes"
         cells = [f"{row.cpu_seconds:.3g}", f"{row.gap:.0e}", f"{row.l2_units:.1f}"]
-        assert_has("speed.md", [f"{row.n:,}", row.norm, *cells, f"{row.mib:.0f}"])
+        assert_has("speed.md", [f"{row.n:,}", of, row.norm, *cells, f"{row.mib:.0f}"])
+
+
+def test_the_seconds_of_penalised_fits_of_images() -> None:
+    table = rows("fits_of_images")
+    assert (table.outcome == "returned").all() and table.gap.max() < 1e-9
+    assert set(table.loss) == {"logistic", "squared"} and table.n.nunique() == 3
+    for row in table.itertuples():
+        (rate,) = re.findall(r"dgemm (\d+) GFLOP", row.machine)
+        floor = row.n**3 / 3 / (float(rate) * 1e9)
+        cells = [f"{row.cpu_seconds:.3g} s", f"{row.gap:.0e}", f"{floor:.2g} s"]
+        program = f"{row.loss}, {row.norm}, {row.penalty:g}"
+        assert_has("finite-limits.md", [f"{row.n:,}", program, *cells])
 
 
 def test_spectra_behind_random_gates() -> None:
