@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,11 @@ SIGNS = {
     "lam": "\u03bb", "beta": "\u03b2", "eta": "\u03b7", "theta": "\u03b8",
 }  # fmt: skip
 SIGN = re.compile(r"\|\||>=|<=|(?<!-)->|\^2(?!\d)|(?<![\w-])(?:lam|beta|eta|theta)(?![a-zA-Z0-9-])")
+# What stands low or high beside one letter, a number or a norm: x_n, l_inf, t^(-1/2), 2^43.
+SCRIPT = re.compile(
+    r"(?:(?<=(?<!\w)\w)|(?<=\u2016)|(?<=sum|eta|phi|min)|(?<=\bnu))_(inf|op|max|min|\w{1,2}|\*)(?!\w)"
+    r"|(?<=[\w)\]\u2016\u2019'])\^(?:\(((?:[^()]|\([^()]*\))*)\)|(-?\w+|\*))"
+)
 # Words of the glossary that other sentences use otherwise.
 ORDINARY = {"direction", "exit", "gap", "limit", "live", "path", "shares", "value", "agreement"}
 
@@ -149,19 +155,31 @@ def typeset(app: Any, doctree: nodes.document) -> None:
     for text in list(doctree.findall(nodes.Text)):
         above = parents(text)
         program = isinstance(above[0], nodes.literal) and re.search(r"\|\||s\.t\.", text)
+        signature = any(one.tagname[:8] == "desc_sig" for one in above)
         kept = nodes.literal | nodes.literal_block | nodes.math | nodes.math_block | nodes.raw
         kept |= nodes.title | nodes.strong | nodes.emphasis | nodes.FixedTextElement
-        if program or not any(isinstance(one, kept) or one.tagname[:5] == "desc_" for one in above):
+        if program or not (signature or any(isinstance(one, kept) for one in above)):
             made = SIGN.sub(lambda found: SIGNS[found[0]], text)
             made = re.sub(r"<([^<>]+,[^<>]+)>", "\u27e8\\1\u27e9", made)
-            if made != text:
-                text.parent.replace(text, nodes.Text(made))
+            text.parent.replace(text, [*scripts(made)])
     for cell in doctree.findall(nodes.entry):
         if len(cell.astext()) > 60:
             cell["classes"].append("long")
     for block in doctree.findall(nodes.literal_block):
         if COMMAND.match(block.astext()):
             block["language"] = "sh"
+
+
+def scripts(text: str) -> Iterator[nodes.Node]:
+    """A text with what stands low or high in it as nodes of their own."""
+    end = 0
+    for found in SCRIPT.finditer(text):
+        yield nodes.Text(text[end : found.start()])
+        low, *high = found.groups()
+        inside = nodes.Text((low or high[0] or high[1]).replace("inf", "\u221e"))
+        yield (nodes.subscript if low else nodes.superscript)("", "", inside)
+        end = found.end()
+    yield nodes.Text(text[end:])
 
 
 def reference(app: Any) -> None:
