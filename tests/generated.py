@@ -118,7 +118,7 @@ def row_of_which(entry: Entry) -> str:
     here = [f"`{entry.here.function}`"] * bool(entry.here.function)
     here += [f"`compare --model {model}`"] * bool(model)
     here += [f"[more]({entry.here.page})"] * bool(entry.here.page)
-    every = model and f" ([all of them](assumptions.md#{model}))"
+    every = model and f" ([all assumptions](assumptions.md#{model}))"
     standing = f"**{entry.standing}**: {entry.conditions}{every}. "
     standing += f"Source: {source} (*{entry.checked}*)"
     cells = (
