@@ -167,6 +167,7 @@ def compare_with_gdln(
     settings: TrainingSettings,
     *,
     rcond: float | None = None,
+    flow: GatedFlow | None = None,
 ) -> GDLNComparison:
     """Compare a trained `ReLUMean` with gated networks of its first and of its last gates.
 
@@ -180,6 +181,8 @@ def compare_with_gdln(
         The settings of that training.
     rcond : float, optional
         Eigenvalues of the second moments at or below this share of the largest count as zero.
+    flow : GatedFlow, optional
+        Of the first gates, from the first weights, where it is at hand.
 
     Returns
     -------
@@ -209,9 +212,10 @@ def compare_with_gdln(
     trained_time = float(settings.flow_times(trajectory.step)[-1])
     predictions = []
     for name, w in (("initial", initial), ("final", trained)):
-        flow = gated_flow(X, y, X @ w.T >= 0, initial, rcond=rcond)
+        known = flow if name == "initial" else None
+        moved = known or gated_flow(X, y, X @ w.T >= 0, initial, rcond=rcond)
         for t in (trained_time, math.inf):
-            predictions.append(_prediction(name, t, flow, trained))
+            predictions.append(_prediction(name, t, moved, trained))
     return GDLNComparison(
         weights=trained,
         loss=float(trajectory.loss[-1]),

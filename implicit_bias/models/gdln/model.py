@@ -57,7 +57,7 @@ MODELS = (
         defaults={
             "hidden_units": 8,
             "batch_size": 0,
-            "steps": (3000,),
+            "steps": (2750,),
             "learning_rate": (),
         },
         provable=False,

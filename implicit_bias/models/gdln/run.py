@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ...runs.setup import Setup, training_settings
 from ...runs.stages import Found, Run, Stage, later
 from ...training.settings import Phases, TrainingSettings
 from .data import RingData, make_ring
+from .flow import GatedFlow, gated_flow
 from .formulation import GatedLeastSquares, GatedOLS, solve_gated_ols
 
 NAME = GatedLeastSquares.name
@@ -49,6 +51,11 @@ class GDLNSetup(Setup):
     settings: TrainingSettings
     start: NDArray[np.float64]
     gates: NDArray[np.bool_]
+
+    @cached_property
+    def flow(self) -> GatedFlow:
+        """The flow of the gated twin from the start, in closed form."""
+        return gated_flow(self.data.X, self.data.y, self.gates, self.start)
 
 
 def run_gdln(setup: Setup) -> Run[GDLNSetup]:

@@ -27,7 +27,7 @@ from .comparison import (
     path_errors,
 )
 from .figure import plot_localisation, plot_losses, plot_sign_flips, plot_units
-from .flow import GatedFlow, gated_flow
+from .flow import GatedFlow
 from .formulation import GatedOLS
 from .model import STAY
 from .run import GDLNSetup, limit_finding
@@ -48,7 +48,7 @@ def train_relu(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
 def compare(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
     """Compare the ReLU network with gated networks of its gates before and after training."""
     path = found["trajectory"]["relu"]
-    compared = compare_with_gdln(setup.data.X, setup.data.y, path, setup.settings)
+    compared = compare_with_gdln(setup.data.X, setup.data.y, path, setup.settings, flow=setup.flow)
     shown = Row(min(len(compared.weights), UNITS), partial(plot_units, comparison=compared))
     yield Finding(
         "comparison",
@@ -62,11 +62,11 @@ def compare(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
 
 def train_twin(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
     """Train the gated twin from the same start, and find how near it is to its limit and path."""
-    data, relu = setup.data, (found["network"]["relu"], found["trajectory"]["relu"])
+    relu = (found["network"]["relu"], found["trajectory"]["relu"])
     twin = _start(setup).frozen()
     path = _train(setup, twin, setup.gates, state=TWIN, first=False)
     yield _networks(setup, relu=relu, gated=(twin, path))
-    flow = gated_flow(data.X, data.y, setup.gates, setup.start)
+    flow = setup.flow
     # How far it came off full-batch descent in closed form.
     predicted = descent_path(flow, setup.settings, path.step)
     off_path = float(path_errors(path.observed["weights"], predicted).max())

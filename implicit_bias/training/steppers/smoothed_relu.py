@@ -117,6 +117,11 @@ class SmoothedReLU(FlatStepper):
         going = self._get("stage") >= 0
         if going.any() and not (waiting & going).all():
             self._descend(batch, going & ~waiting)
+
+    def settle(self) -> None:
+        """Give the networks whose kinks are rounded their weights."""
+        going = self._get("stage") >= 0
+        if going.any():
             self._show(going)
 
     def _descend(self, batch: GatedData, networks: Mask) -> None:
