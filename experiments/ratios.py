@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,31 @@ def few_dimensions(rounds: int, n: int = 3000, D: int = 20) -> list[Row]:
     if n <= 3000:
         found.append(compared(what, size, ours, "active set of samples", without, rounds))
     return found
+
+
+def linear_norms(rounds: int, n: int = 500, D: int = 785) -> list[Row]:
+    """Gaussian samples in the norms of entries, beside HiGHS alone on the linear program."""
+    from scipy.optimize import linprog
+
+    X = np.random.default_rng(0).normal(size=(n, D))
+    y = taught(X, seed=1)
+    A, one = -y[:, None] * X, -np.ones(n)
+
+    def largest() -> object:
+        bounded = sp.vstack([sp.eye_array(D), -sp.eye_array(D)])
+        A_ub = sp.block_array([[A, None], [bounded, -np.ones((2 * D, 1))]], format="csr")
+        cost, b_ub = np.append(np.zeros(D), 1.0), np.append(one, np.zeros(2 * D))
+        return linprog(cost, A_ub, b_ub, bounds=[(None, None)] * D + [(0, None)])
+
+    def total() -> object:
+        return linprog(np.ones(2 * D), np.hstack([A, -A]), one, bounds=(0, None))
+
+    few = max(1, rounds // 4)
+    return [
+        compared(f"linear SVM, {norm}", f"{n} x {D}",
+                 partial(ib.solve_linear_svm, X, y, norm=norm), "HiGHS alone", alone, few)
+        for norm, alone in (("linf", largest), ("l1", total))
+    ]  # fmt: skip
 
 
 def sparse_inputs(rounds: int, n: int = 2000, D: int = 8000) -> list[Row]:
@@ -238,6 +264,7 @@ def many_samples(rounds: int) -> list[Row]:
 COMPARISONS = (
     few_dimensions,
     many_samples,
+    linear_norms,
     sparse_inputs,
     multiplier_fits,
     layers,

@@ -1,11 +1,12 @@
 """Time of certified local optima next to ReLU networks on digits, and of one of their programs.
 
-    python -m experiments.relu_speed --out experiments/results
+    python -m experiments.relu_speed [--data-dir DIR] --out experiments/results
 
 One row a number of samples and units, one thread: seconds and programs of the whole search from a
 network of 1,000 steps, seconds and gap of its first program, of the next one from its solution, and
 of the first by Clarabel in cvxpy's own statement, where that takes no more than some minutes.
-`relu_speed.csv`; rows that are there are kept.
+With a folder of MNIST's files also some of its images. Searches and programs are given up after 200
+seconds. `relu_speed.csv`; rows that are there are kept.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ import implicit_bias as ib
 from solvers import HingeProgram, solve_hinge
 
 from .interrupts import finished
-from .tables import Kept, keep_rows, out_folder
+from .tables import Kept, data_folder, keep_rows, out_folder
 
-KEY = ("samples", "units")
+KEY = ("data", "samples", "units")
 SIZES = ((60, 12), (300, 12), (300, 50), (1000, 50), (1797, 50))
+OF_IMAGES = ((1000, 50), (1000, 200))
 STEPS = 1000
+# Seconds after which a search, or a program, begins no further step.
+LIMIT = 200.0
 # Entries of the products of samples and units up to which Clarabel is asked.
 CLARABEL = 300 * 50
 
@@ -50,9 +54,18 @@ def program_of(y: np.ndarray, X: np.ndarray, signs: np.ndarray, gates: np.ndarra
     return HingeProgram(X, np.where(helping, gates, 0.0), np.where(helping, 0.0, 1.0))
 
 
-def row(samples: int, units: int) -> dict[str, Any]:
+def name_of(data_dir: Path | None) -> str:
+    """What the rows call the data."""
+    return "digits" if data_dir is None else "MNIST"
+
+
+def row(samples: int, units: int, data_dir: Path | None = None) -> dict[str, Any]:
     """One network, its first programs and the whole search."""
-    data = ib.load_digits(n_train=samples, n_val=0, random_state=0)
+    of_data: dict[str, Any] = {"n_train": samples, "n_val": 0, "random_state": 0}
+    if data_dir is None:
+        data = ib.load_digits(**of_data)
+    else:
+        data = ib.datasets.load_idx(data_dir, **of_data)
     X, y = data.X_train, data.y_train
     network = ib.ReLU(X.shape[1], units, init="kaiming", init_scale=0.3, random_state=0)
     settings = ib.TrainingSettings(trainer="annealed", schedule=((STEPS, None),))
@@ -60,18 +73,21 @@ def row(samples: int, units: int) -> dict[str, Any]:
     w1, w2 = (layer.detach().numpy() for layer in network.layers)
     u, signs = np.abs(w2.T) * w1, np.sign(w2[0])
     first = program_of(y, X, signs, X @ u.T > 0)
-    seconds, solved = timed(lambda: solve_hinge(first, u))
+    seconds, solved = timed(lambda: solve_hinge(first, u, max_seconds=LIMIT))
     live = np.linalg.norm(solved.u, axis=1) > 0
     after = program_of(y, X, signs, X @ np.where(live[:, None], solved.u, u).T > 0)
     guess = (solved.multipliers, solved.shares)
-    again, following = timed(lambda: solve_hinge(after, solved.u, guess=guess))
+    again, following = timed(lambda: solve_hinge(after, solved.u, guess=guess, max_seconds=LIMIT))
     clarabel, optimum = float("nan"), float("nan")
     if samples * units <= CLARABEL:
         clarabel, optimum = timed(lambda: by_clarabel(X, y, signs, X @ u.T > 0))
-    whole, limit = timed(lambda: ib.limits.relu_local_limit(network, X, y, max_patterns=1))
+    whole, limit = timed(
+        lambda: ib.limits.relu_local_limit(network, X, y, max_patterns=1, max_seconds=LIMIT)
+    )
     return {
-        "samples": samples, "units": units, "seconds": whole, "programs": limit.programs,
-        "lassos": limit.solves, "status": limit.status.name, "value": limit.value,
+        "data": name_of(data_dir), "samples": samples, "units": units, "seconds": whole,
+        "programs": limit.programs, "lassos": limit.solves, "status": limit.status.name,
+        "value": limit.value,
         "gap": limit.gap, "live": len(limit.units), "support": int(limit.support.sum()),
         "kinks": limit.kinks_opposing, "first_seconds": seconds,
         "first_gap": solved.certificate.gap, "first_lassos": solved.solves,
@@ -84,12 +100,20 @@ def row(samples: int, units: int) -> dict[str, Any]:
 @click.command()
 @click.option("--most", type=click.IntRange(min=1), default=1797, show_default=True,
               help="Samples of the largest data.")  # fmt: skip
+@data_folder
 @out_folder
-def main(most: int, out: Path) -> None:
+def main(most: int, data_dir: Path | None, out: Path) -> None:
     """Time certified local optima next to ReLU networks."""
     kept = Kept(out / "relu_speed.csv", KEY)
-    wanted = [size for size in SIZES if size not in kept and size[0] <= most]
-    keep_rows((row(*size) for size in wanted), kept, digits=".3g")
+    wanted: list[tuple[Path | None, int, int]] = [(None, *size) for size in SIZES]
+    if data_dir is not None:
+        wanted += [(data_dir, *size) for size in OF_IMAGES]
+    left = [
+        (samples, units, folder)
+        for folder, samples, units in wanted
+        if (name_of(folder), samples, units) not in kept and samples <= most
+    ]
+    keep_rows((row(*one) for one in left), kept, digits=".3g")
 
 
 if __name__ == "__main__":

@@ -34,9 +34,9 @@ def programs(data_dir: Path | None) -> dict[str, Call]:
     X, y = halves(data_dir, SAMPLES)
     gates = ib.HyperplaneGates(UNITS, random_state=0).fit_transform(X).astype(np.float64)
     classes = digits(OF_CLASSES)
-    network = ib.DeepLinear(X.shape[1])
+    network = ib.FReLU(X.shape[1], gates.shape[1], init="kaiming", random_state=0)
     settings = ib.TrainingSettings(trainer="annealed", schedule=((300, None),))
-    ib.train(network, X, y, settings=settings)
+    ib.train(network, X, y, gates, settings=settings)
     return {
         "fit, squared": lambda: ib.limits.solve_fit(X, y, loss="squared", penalty=1e-3),
         "fit, logistic": lambda: ib.limits.solve_fit(X, y, penalty=1e-3),
@@ -45,7 +45,7 @@ def programs(data_dir: Path | None) -> dict[str, Call]:
         "ten classes, nuclear": lambda: ib.limits.solve_multiclass_svm(
             classes.X, classes.labels, norm="nuclear"
         ),
-        "KKT fit": lambda: ib.kkt_distance(network, X, y, None),
+        "KKT fit": lambda: ib.kkt_distance(network, X, y, gates),
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import own_norms
+from experiments import goals, own_norms
 from experiments.paper.points import published_points
 from experiments.speed.growth import summary
 from experiments.thesis.exits import MODES
@@ -136,11 +136,13 @@ def test_the_best_relu_networks_of_all_widths() -> None:
 
 def test_times_of_local_limits_of_relu_networks() -> None:
     for _, one in rows("relu_speed").iterrows():
-        clarabel = "" if math.isnan(one.clarabel_seconds) else f"{one.clarabel_seconds:.2g}"
+        times = [one.seconds, one.first_seconds, one.next_seconds, one.clarabel_seconds]
+        seconds, first, following, clarabel = (
+            "" if math.isnan(t) else f"{t:.2g}" if t < 100 else f"{t:.0f}" for t in times
+        )
         line = [
-            f"{one.samples:.0f} x {one.units:.0f}", f"{one.seconds:.2g}", f"{one.programs:.0f}",
-            f"{one.lassos:.0f}", f"{one.gap:.0e}", f"{one.first_seconds:.2g}",
-            f"{one.next_seconds:.2g}", clarabel,
+            f"{one.data}, {one.samples:.0f} x {one.units:.0f}", seconds, f"{one.programs:.0f}",
+            f"{one.lassos:.0f}", f"{one.gap:.0e}", first, following, clarabel,
         ]  # fmt: skip
         assert line in lines("relu.md"), line
 
@@ -230,6 +232,11 @@ def test_students_of_all_digits_at_two_temperatures() -> None:
         line = [f"{one.temperature:g}", f"{one.limit_error:.2f}", f"{one.score_cosine:.3f}",
                 f"{100 * one.agreement:.1f} %", f"{100 * one.risk:.1f} %"]  # fmt: skip
         assert_has("distillation.md", line)
+
+
+def test_goals_beside_what_was_measured() -> None:
+    for cells in goals.lines(goals.RESULTS):
+        assert_has("speed.md", list(cells))
 
 
 def test_ratios_of_one_run() -> None:
