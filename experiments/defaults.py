@@ -82,7 +82,9 @@ def falls_short(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 @click.option("--check", is_flag=True, help="End with 1 if a model falls short.")
 def main(models: Sequence[str], out: Path | None, check: bool) -> None:
     """Run models by their defaults and write how near they come to their limits."""
-    from implicit_bias.training import train  # noqa: F401  # loads torch before clocks start
+    # The libraries are loaded before clocks start.
+    from implicit_bias.gates import HyperplaneGates  # noqa: F401  # scikit-learn
+    from implicit_bias.training import train  # noqa: F401  # torch
 
     found: list[dict[str, Any]] = []
 
