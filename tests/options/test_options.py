@@ -285,7 +285,7 @@ def test_defaults_are_the_model_s_and_the_trainer_s() -> None:
     assert (published.hidden_units, published.contexts, published.cutoffs) == (10, 2, "median")
     assert published.checkpoints == TrainingSettings().n_checkpoints
     own = MODELS["relu"].choose()
-    assert (own.trainer, own.steps, own.hidden_units) == ("smoothed", (3000,), 50)
+    assert (own.trainer, own.steps, own.hidden_units) == ("smoothed", (2000,), 20)
     heads = MODELS["heads"].choose(trainer="constant")
     assert (heads.steps, heads.learning_rate, heads.batch_size) == ((2000,), (), 0)
     assert heads.momentum == 0.98 == MODELS["heads"].choose(trainer="constant", share=1.0).momentum

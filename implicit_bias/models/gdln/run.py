@@ -28,6 +28,7 @@ from .formulation import GatedLeastSquares, GatedOLS, solve_gated_ols
 NAME = GatedLeastSquares.name
 # Share of the largest rate at which descent is stable behind whatever gates.
 STABLE = 0.9
+TINY = float(np.finfo(float).tiny)
 TRAINED = f"{__package__}.twins"
 
 
@@ -103,9 +104,10 @@ def _schedule(options: Any, X: NDArray[np.float64]) -> Phases:
     The second moments of the stacked inputs are at most K times those of the inputs, and A is
     theirs over K^2 in the weights.
     """
-    largest = float(np.linalg.norm(X, 2)) ** 2 / len(X)
-    rate = STABLE * 2 * options.hidden_units / largest if largest > 0 else 1.0
-    return tuple((steps, rate) for steps in options.steps)
+    largest = max(float(np.linalg.norm(X, 2)), TINY)  # its square may overflow
+    rate = STABLE * 2 * options.hidden_units * len(X) / largest / largest
+    # Of inputs beyond all scales, or of zeros alone, whatever is said of these comes first.
+    return tuple((steps, rate if 0 < rate < math.inf else 1.0) for steps in options.steps)
 
 
 def _data(setup: Setup) -> RingData:

@@ -81,10 +81,12 @@ def unseparated(trajectory: Trajectory) -> str:
 def divergence(trajectory: Trajectory) -> str:
     """Return from which step on the loss stayed above that of the start, of a run that diverged.
 
-    That is a run that ends without separating its data, at more than ten times its first loss.
+    That is a run that ends without separating its data, at more than ten times its first loss, and
+    with weights no shorter than at first: trainers that find their own rate begin anew from shorter
+    ones.
     """
-    rise = trajectory.log_loss - trajectory.log_loss[0]
-    if not (trajectory.smallest_margin[-1] <= 0 and rise[-1] > RISE):
+    rise, norm = trajectory.log_loss - trajectory.log_loss[0], trajectory.weight_norm
+    if not (trajectory.smallest_margin[-1] <= 0 and rise[-1] > RISE and norm[-1] >= norm[0]):
         return ""
     since = trajectory.step[np.flatnonzero(rise <= 0)[-1] + 1]
     first, last = (loss_in_words(float(trajectory.log_loss[row])) for row in (0, -1))

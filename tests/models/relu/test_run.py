@@ -350,6 +350,15 @@ def test_training_that_diverges_ends_with_2_and_what_was_found_before(monkeypatc
     assert record["finished"] and record["comparison"]["lc"]["status"] == "SOLVED"
 
 
+def test_a_copy_that_begins_anew_from_shorter_weights_has_not_diverged() -> None:
+    """Its network separates at a tiny loss, and 'annealed' is halted before it does again."""
+    report = ib.run("relu", data="wine", steps=50)
+    (copy,) = (one for one in report.verdicts if one.subject.startswith("copy"))
+    after = report.objects["frozen"].after
+    assert after.smallest_margin[0] > 0 > after.smallest_margin[-1]
+    assert copy.word == "NOT SEPARATED" and "give more `--steps`" in copy.sentence
+
+
 def test_the_network_is_measured_along_its_training(tmp_path) -> None:
     record = results(*MACHINES, "--steps", "200,100", "--save", tmp_path)
     frame = pd.read_parquet(tmp_path / "trajectory.parquet")
