@@ -164,7 +164,9 @@ def test_a_run_names_no_local_optimum_that_is_not_certified() -> None:
     network, X, y = relu_problem(0)
     limit = ib.limits.relu_local_limit(network, X, y)
     margin, loss = np.array([1.0]), np.array([0.0])
-    paths = SimpleNamespace(smallest_margin=margin, log_loss=loss, finished=True, stopped="")
+    paths = SimpleNamespace(
+        smallest_margin=margin, log_loss=loss, weight_norm=margin, finished=True, stopped=""
+    )
     for status in (ib.Status.FAILED, ib.Status.STATIONARY):
         why = replace(limit, status=status, reason="the gap is 0.012, above `tol`", start_value=3.0)
         beside = compare_with_relu_limit(why, network, Sample(X, y, None), (5, why))
