@@ -5,8 +5,9 @@
 
 The first reads the rows of a folder, those committed by default, and prints the table of
 docs/speed.md. The second runs every command that writes such rows, one after the other, into a
-folder of its own and prints the table of these: an hour, of which 60,000 images and the peers take
-most. Seconds are those of the processor, on one thread. A goal that is missed has what forbids it.
+folder of its own and prints the table of these: an hour, of which fits of images and their joint
+programs take most. Seconds are those of the processor, on one thread. A goal that is missed has
+what forbids it.
 """
 
 from __future__ import annotations
@@ -135,10 +136,10 @@ GOALS = (
         )
     ),
     Goal("local optimum, 1,000 images and 200 units", 120, "{:.3g} s",
-         one("relu_speed", "seconds", "data == 'MNIST' and units == 200"),
+         one("relu_speed", "seconds", "data == 'mnist' and units == 200"),
          "given up: lassos of the first program take in a pattern a sample a round"),
     Goal("local optimum, 1,000 images and 50 units", 120, "{:.3g} s",
-         one("relu_speed", "seconds", "data == 'MNIST' and units == 50")),
+         one("relu_speed", "seconds", "data == 'mnist' and units == 50")),
     Goal("default run of relu", 10, "{:.2g} s", largest("defaults", "seconds", "model == 'relu'"),
          "4,000 steps of 1.6 ms, most of it calls of torch, and two local optima of a second"),
     Goal("the slowest other default run", 8, "{:.2g} s",

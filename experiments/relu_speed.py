@@ -23,7 +23,7 @@ import implicit_bias as ib
 from solvers import HingeProgram, solve_hinge
 
 from .interrupts import finished
-from .tables import Kept, data_folder, keep_rows, out_folder
+from .tables import Kept, data_folder, images_of, keep_rows, out_folder
 
 KEY = ("data", "samples", "units")
 SIZES = ((60, 12), (300, 12), (300, 50), (1000, 50), (1797, 50))
@@ -54,18 +54,10 @@ def program_of(y: np.ndarray, X: np.ndarray, signs: np.ndarray, gates: np.ndarra
     return HingeProgram(X, np.where(helping, gates, 0.0), np.where(helping, 0.0, 1.0))
 
 
-def name_of(data_dir: Path | None) -> str:
-    """What the rows call the data."""
-    return "digits" if data_dir is None else "MNIST"
-
-
 def row(samples: int, units: int, data_dir: Path | None = None) -> dict[str, Any]:
     """One network, its first programs and the whole search."""
-    of_data: dict[str, Any] = {"n_train": samples, "n_val": 0, "random_state": 0}
-    if data_dir is None:
-        data = ib.load_digits(**of_data)
-    else:
-        data = ib.datasets.load_idx(data_dir, **of_data)
+    images = images_of(data_dir).data
+    data = ib.load_data(images, data_dir=data_dir, n_train=samples, n_val=0, random_state=0)
     X, y = data.X_train, data.y_train
     network = ib.ReLU(X.shape[1], units, init="kaiming", init_scale=0.3, random_state=0)
     settings = ib.TrainingSettings(trainer="annealed", schedule=((STEPS, None),))
@@ -85,7 +77,7 @@ def row(samples: int, units: int, data_dir: Path | None = None) -> dict[str, Any
         lambda: ib.limits.relu_local_limit(network, X, y, max_patterns=1, max_seconds=LIMIT)
     )
     return {
-        "data": name_of(data_dir), "samples": samples, "units": units, "seconds": whole,
+        "data": images, "samples": samples, "units": units, "seconds": whole,
         "programs": limit.programs, "lassos": limit.solves, "status": limit.status.name,
         "value": limit.value,
         "gap": limit.gap, "live": len(limit.units), "support": int(limit.support.sum()),
@@ -111,7 +103,7 @@ def main(most: int, data_dir: Path | None, out: Path) -> None:
     left = [
         (samples, units, folder)
         for folder, samples, units in wanted
-        if (name_of(folder), samples, units) not in kept and samples <= most
+        if (images_of(folder).data, samples, units) not in kept and samples <= most
     ]
     keep_rows((row(*one) for one in left), kept, digits=".3g")
 

@@ -52,11 +52,17 @@ def halves_gln(data_dir: Path | None, size: tuple[int, int, int]) -> MaxMarginPr
     return SVMGLN(n_contexts).program(X, y, contexts)
 
 
+def gaussian_gates(X: Array, n_units: int) -> Array:
+    """Gates (n, H) of random Gaussian units."""
+    weights = np.random.default_rng(SEED).normal(size=(n_units, X.shape[1]))
+    gates: Array = ib.gates.ReLUGates(weights).fit_transform(X)
+    return gates
+
+
 def halves_frelu(data_dir: Path | None, n: int, n_units: int) -> MaxMarginProgram:
     """SVM-FReLU behind the gates of random Gaussian units."""
     X, y = halves(data_dir, n)
-    weights = np.random.default_rng(SEED).normal(size=(n_units, X.shape[1]))
-    return SVMFReLU().program(X, y, ib.gates.ReLUGates(weights).fit_transform(X))
+    return SVMFReLU().program(X, y, gaussian_gates(X, n_units))
 
 
 def gaussian_program(n: int, n_inputs: int) -> MaxMarginProgram:

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from torch.nn import Module
 
 import implicit_bias as ib
 from solvers import Answer
 
-from .cases import SEED, Array, halves
+from .cases import SEED, Array, gaussian_gates, halves
 
 Call = Callable[[], Answer]
 
@@ -82,8 +83,7 @@ def _contexts(solve: Callable[..., Any], d: Path | None, H: int, C: int, n: int)
 def _gates(d: Path | None, n: int, H: int) -> tuple[Array, Array, Array]:
     """Images behind the gates of random Gaussian units."""
     X, y = _images(d, n)
-    weights = np.random.default_rng(SEED).normal(size=(H, X.shape[1]))
-    return X, y, ib.gates.ReLUGates(weights).fit_transform(X)
+    return X, y, gaussian_gates(X, H)
 
 
 def _deep_gates(d: Path | None, n: int, H: int) -> Call:
@@ -106,21 +106,23 @@ def _kernel(solve: Callable[..., Any], n: int) -> Call:
     return partial(solve, np.exp(-cdist(X, X, "sqeuclidean") / 100), y)
 
 
+def _trained(network: Module, *samples: Array) -> tuple[Any, ...]:
+    """A network after some training, and the samples."""
+    settings = ib.TrainingSettings(trainer="annealed", schedule=((300, None),))
+    ib.train(network, *samples, settings=settings)
+    return network, *samples
+
+
 def _network(d: Path | None, n: int, H: int) -> Call:
     X, y = _images(d, n)
     network = ib.ReLU(X.shape[1], H, init="kaiming", init_scale=0.3, random_state=SEED)
-    settings = ib.TrainingSettings(trainer="annealed", schedule=((300, None),))
-    ib.train(network, X, y, settings=settings)
-    return partial(ib.limits.relu_local_limit, network, X, y, max_patterns=1)
+    return partial(ib.limits.relu_local_limit, *_trained(network, X, y), max_patterns=1)
 
 
 def _deep_network(n: int, D: int, H: int) -> Call:
     X, y = signs(n, D)
-    gates = ib.gates.ReLUGates(np.random.default_rng(SEED).normal(size=(2 * H, D))).fit_transform(X)
     network = ib.DGN(D, widths=(H, H), random_state=SEED)
-    settings = ib.TrainingSettings(trainer="annealed", schedule=((300, None),))
-    ib.train(network, X, y, gates, settings=settings)
-    return partial(ib.local_limit, network, X, y, gates)
+    return partial(ib.local_limit, *_trained(network, X, y, gaussian_gates(X, 2 * H)))
 
 
 def _fixed_outer(n: int, D: int, H: int) -> Call:

@@ -210,12 +210,17 @@ def compare_with_gdln(
     path = trajectory.observed["weights"]
     initial, trained = path[0], path[-1]
     trained_time = float(settings.flow_times(trajectory.step)[-1])
-    predictions = []
-    for name, w in (("initial", initial), ("final", trained)):
-        known = flow if name == "initial" else None
-        moved = known or gated_flow(X, y, X @ w.T >= 0, initial, rcond=rcond)
-        for t in (trained_time, math.inf):
-            predictions.append(_prediction(name, t, moved, trained))
+
+    def moved(w: Floats) -> GatedFlow:
+        """Return the flow behind the gates of some weights, from the first ones."""
+        return gated_flow(X, y, X @ w.T >= 0, initial, rcond=rcond)
+
+    flows = {"initial": flow or moved(initial), "final": moved(trained)}
+    predictions = [
+        _prediction(name, t, one, trained)
+        for name, one in flows.items()
+        for t in (trained_time, math.inf)
+    ]
     return GDLNComparison(
         weights=trained,
         loss=float(trajectory.loss[-1]),
