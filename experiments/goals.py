@@ -141,7 +141,7 @@ GOALS = (
     Goal("local optimum, 1,000 images and 50 units", 120, "{:.3g} s",
          one("relu_speed", "seconds", "data == 'mnist' and units == 50")),
     Goal("default run of relu", 10, "{:.2g} s", largest("defaults", "seconds", "model == 'relu'"),
-         "4,000 steps of 1.6 ms, most of it calls of torch, and two local optima of a second"),
+         "3,000 steps of 2 ms, most of it calls of torch, and a local optimum of a second"),
     Goal("the slowest other default run", 8, "{:.2g} s",
          largest("defaults", "seconds", "model != 'relu'"),
          "gdln: 5,500 steps of two passes over 8,000 samples"),

@@ -64,6 +64,7 @@ def train(
         ``observer(network)`` returns numbers and arrays by name, measured at every checkpoint;
         they become ``trajectory.observed``. One that depends on earlier measurements has
         ``state_dict()`` and ``load_state_dict(state)``, arrays by name, for runs that are resumed.
+        One with a set of `steps` is given the network at these too: ``see(step, network)``.
     state : path, optional
         File in which the run is saved, so that it can be resumed: at checkpoints, between them
         after `save_every` seconds, and when it is interrupted.

@@ -182,10 +182,11 @@ class TrainingRun:
 
     def _reports(self) -> set[int]:
         """The steps at which losses are measured: those of the rows, and some in between."""
+        wanted = self._rows.union(*(recorder.seen for recorder in self._recorders))
         if self._callback is None and self._file is None:
-            return self._rows
+            return wanted
         spaced = np.linspace(0, self._settings.n_steps, _N_REPORTS + 1).round().astype(int)
-        return self._rows.union(spaced.tolist())
+        return wanted.union(spaced.tolist())
 
     def _between_steps(self, rate: Rate, *, report: bool) -> bool:
         """Report, and check for interrupts; return whether to go on.

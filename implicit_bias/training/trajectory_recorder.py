@@ -42,13 +42,16 @@ class TrajectoryRecorder:
     kind : str
         The loss.
     observer : callable or None
-        ``observer(network)`` returns further measurements by name.
+        ``observer(network)`` returns further measurements by name. One with `steps` is also given
+        the network at these, by ``observer.see(step, network)``, whether they have a row or not.
 
     Attributes
     ----------
     rows : list of dict
         One a checkpoint: the fields of `Trajectory`, and the observer's measurements under keys
         that begin with "observed.".
+    seen : set of int
+        Steps at which the observer is to see the network.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class TrajectoryRecorder:
         self._targets = self._data.y.double()
         self._kind, self._objective, self._observer = kind, get_loss(kind), observer
         self.rows: list[dict[str, Any]] = []
+        self.seen: frozenset[int] = getattr(observer, "steps", frozenset())
 
     @property
     def last_step(self) -> int:
@@ -91,6 +95,8 @@ class TrajectoryRecorder:
             If the network returns scores of another shape, or the observer other names than before.
         """
         with torch.no_grad():
+            if step in self.seen:
+                self._observer.see(step, plain(self._network))  # type: ignore[union-attr]
             scores = self._network(self._data.X, self._data.gates)
             check_scores(scores, tuple(self._data.y.shape), self._network)
             known = self._objective.in_logarithms

@@ -22,13 +22,14 @@ MODULE = "implicit_bias.limits.relu.search"
 (
     Found, seek, settled, split, without_dead, certified, bounded, cleaned, joined, directions_of,
     with_births, near, judged, not_proved, tried, with_global_bound, why_not, failed, as_limit,
-    units_at,
+    units_at, settled_limit,
 ) = (
     resolve_name(f"{MODULE}:{name}")
     for name in (
         "Found", "seek", "_settled", "_split", "_without_dead", "_certified", "_bounded",
         "_cleaned", "_joined", "_directions", "_with_births", "_near", "_judged", "_not_proved",
         "_tried", "_with_global_bound", "_why_not", "failed", "as_limit", "units_at",
+        "settled_limit",
     )
 )  # fmt: skip
 Units = resolve_name("implicit_bias.limits.relu.problem:Units")
@@ -621,3 +622,17 @@ def test_networks_of_other_inputs_and_of_no_weights_are_refused() -> None:
     zero = ib.ReLU.from_weights([[1.0, 0.0]], [0.0])
     with pytest.raises(ValueError, match="`network` is 0 on every input"):
         ib.limits.relu_local_limit(zero, PROBLEM.inputs, PROBLEM.y)
+
+
+def test_a_settled_limit_is_the_local_limit_without_a_look_at_further_units() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(14, 3))
+    y = np.sign(X[:, 0] * X[:, 1])
+    network = ib.ReLU(3, 12, random_state=1)
+    settings = ib.TrainingSettings(trainer="annealed", schedule=((300, None),))
+    ib.train(network, X, y, settings=settings)
+    whole = ib.limits.relu_local_limit(network, X, y)
+    settled = settled_limit(network, X, y, tol=1e-8, max_seconds=60.0)
+    assert settled.status is Status.LIVE_OPTIMUM and settled.certify(X, y).gap < 1e-8
+    assert settled.value == whole.value < whole.start_value
+    assert whole.escape is not None and settled.escape is None

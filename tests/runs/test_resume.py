@@ -58,9 +58,8 @@ def whole(tmp_path_factory) -> Callable[[tuple[str, ...]], tuple[dict[str, Any],
             (RESIDUAL, "training a residual ReLU network", 0.5),
             (GDLN, "training a ReLU network", 0.5),
             (GDLN, "training its gated linear twin", 0.5),
-            (RELU, "training a ReLU network", 0.3),
-            (RELU, "training it again", 0.2),  # before the freeze
-            (RELU, "training it again", 0.8),  # after it
+            (RELU, "training a ReLU network", 0.7),  # after the freeze of its copy
+            (RELU, "training a copy of it", 0.6),
             ((*RELU, "--depth", "3"), "training a ReLU network", 0.6),
             ((*DGN, "--gating", "learned", "--starts", "2"), "training a network", 0.5),
             ((*DGN, "--regime", "lazy"), "training at output scale 1000", 0.5),

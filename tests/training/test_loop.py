@@ -423,6 +423,38 @@ def test_data_are_placed_in_the_dtype_of_the_network_and_read_only_arrays_are_fi
     assert masks.gates.dtype == torch.float64
 
 
+def test_an_observer_sees_the_network_at_its_own_steps_and_no_row_is_added() -> None:
+    X, y, _ = random_problem()
+
+    class Looking:
+        """Keeps the weights of some steps."""
+
+        def __init__(self, *steps: int) -> None:
+            self.steps, self.seen = frozenset(steps), dict[int, torch.Tensor]()
+
+        def __call__(self, network: torch.nn.Module) -> dict[str, float]:
+            """Measure nothing."""
+            return {}
+
+        def see(self, step: int, network: torch.nn.Module) -> None:
+            """Keep the weights."""
+            self.seen[step] = next(network.parameters()).detach().clone()
+
+    def settings(steps: int) -> TrainingSettings:
+        return TrainingSettings(batch_size=0, schedule=((steps, 0.01),), n_checkpoints=3)
+
+    looking = Looking(0, 7, 20)
+    network, short = (DeepLinear(X.shape[1], random_state=0) for _ in range(2))
+    start = next(network.parameters()).detach().clone()
+    trajectory = train(network, X, y, settings=settings(20), observer=looking)
+    train(short, X, y, settings=settings(7))
+    assert trajectory.step.tolist() == [0, 1, 20]
+    expected = {0: start, 7: next(short.parameters()), 20: next(network.parameters())}
+    assert looking.seen.keys() == expected.keys()
+    for step, weights in expected.items():
+        assert torch.equal(looking.seen[step], weights)
+
+
 def test_what_an_observer_returns_of_the_weights_themselves_is_kept_as_it_was() -> None:
     X, y = np.array([[1.0, 0.5], [-1.0, 0.25]]), np.array([1.0, -1.0])
     network = DeepLinear(2, dtype=torch.float64)

@@ -142,6 +142,32 @@ def relu_local_limit(
     ('GLOBAL_OPTIMUM', 2.530989, 1.5)
     """
     require_tolerance(tol)
+    programs, units, (start_value, width) = _prepared(
+        network, X, y, tol, (max_programs, max_seconds, max_patterns)
+    )
+    return as_limit(programs, seek(programs, units, births, width), start_value, tol)
+
+
+def settled_limit(
+    network: torch.nn.Module, X: ArrayLike, y: ArrayLike, *, tol: float, max_seconds: float
+) -> ReLULocalLimit:
+    """Return what `relu_local_limit` does, without a look at further units and at other widths.
+
+    Of the same value: its status is LIVE_OPTIMUM where more could be proved.
+    """
+    limits = (None, max_seconds, _PATTERNS)
+    programs, units, (start_value, _) = _prepared(network, X, y, tol, limits)
+    return as_limit(programs, _settled(programs, units, ()), start_value, tol)
+
+
+def _prepared(
+    network: torch.nn.Module,
+    X: ArrayLike,
+    y: ArrayLike,
+    tol: float,
+    limits: tuple[int | None, float | None, int],
+) -> tuple[Programs, Units, tuple[float, int]]:
+    """Programs, the units of a network with their gates, its value and its number of units."""
     begun = time.perf_counter()
     u, signs, slope = network_units(network)
     problem = ReLUProblem.checked(X, y, slope)
@@ -153,9 +179,8 @@ def relu_local_limit(
     units = units_at(problem, u, signs)
     if not len(units.u):
         raise ValueError("`network` is 0 on every input: no unit has weights of both layers")
-    programs = Programs(problem, tol, max_programs, max_seconds, max_patterns, begun)
-    start_value = problem.value_of_network(u, signs)
-    return as_limit(programs, seek(programs, units, births, len(u)), start_value, tol)
+    programs = Programs(problem, tol, *limits, begun)
+    return programs, units, (problem.value_of_network(u, signs), len(u))
 
 
 def units_at(problem: ReLUProblem, u: Floats, signs: Floats) -> Units:

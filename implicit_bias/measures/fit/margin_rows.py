@@ -63,11 +63,9 @@ class MarginRows:
     def combined(self, lam: Tensor) -> Tensor:
         """Return ``sum_r lam_r grad m_r`` (P,)."""
         scores, leaves, _, _ = self._graph
-        return flat(
-            torch.autograd.grad(
-                scores, leaves, self._to_scores(lam), retain_graph=True, materialize_grads=True
-            )
-        )
+        with torch.enable_grad():
+            total = (scores * self._to_scores(lam)).sum()
+        return flat(torch.autograd.grad(total, leaves, retain_graph=True, materialize_grads=True))
 
     def slopes(self, direction: Tensor) -> Tensor:
         """Return ``<grad m_r, direction>`` (R,)."""
@@ -255,9 +253,9 @@ class MarginRows:
             u = torch.zeros_like(scores, requires_grad=True)
             if not self.subject.twice:
                 return scores, leaves, u, self.w
-            combined = torch.autograd.grad(
-                scores, leaves, u, create_graph=True, materialize_grads=True
-            )
+            # Of their sum and not of the scores: torch would load a package of algebra for these.
+            total = (scores * u).sum()
+            combined = torch.autograd.grad(total, leaves, create_graph=True, materialize_grads=True)
             return scores, leaves, u, flat(combined)
 
     def _to_scores(self, lam: Tensor) -> Tensor:

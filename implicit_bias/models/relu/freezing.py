@@ -31,18 +31,13 @@ class PartlyTrained(Shown):
         The gates as they were frozen, for new inputs.
     before, after : Trajectory or None
         The run as a ReLU network, and as a frozen-gate one, each counting steps from 0; None
-        where that part has no steps.
+        where that part has no steps, and before the freeze for the copy of a network that goes on.
     """
 
     network: FReLU | DGN
     gating: ReLUGates | NetworkGates
     before: Trajectory | None
     after: Trajectory | None
-
-    @property
-    def frozen(self) -> bool:
-        """True if training came to the freeze: without, there is no copy."""
-        return self.before is None or self.before.finished
 
     @property
     def finished(self) -> bool:
@@ -112,33 +107,56 @@ def train_then_freeze(
     """
     settings = TrainingSettings() if settings is None else settings
     total = settings.n_steps
-    first, second = _split(settings, freeze_at)
-    if after is not None and second is not None:
-        if after.n_steps != second.n_steps:
-            raise ValueError(
-                f"`after` must have the {second.n_steps} steps that `settings` have left, got "
-                f"{after.n_steps}"
-            )
-        second = replace(after, random_state=second.random_state)
+    first, second = split_settings(settings, freeze_at, after)
     if resume and states is None:
         raise ValueError("`resume` needs `states`, the files of the states of both parts")
     files = states or (None, None)
     begun = [resume and path is not None and path.exists() for path in files]
-    before = since = None
+    before = None
     if first is not None:
         before = train(
             network, X, y, None, settings=first, X_val=X_val,
             callback=_shifted(callback, 0, total), state=files[0], resume=begun[0],
         )  # fmt: skip
+    since = freeze_then_train(
+        network, X, y, settings=second if before is None or before.finished else None, X_val=X_val,
+        callback=_shifted(callback, freeze_at, total), state=files[1], resume=begun[1],
+    )  # fmt: skip
+    return replace(since, before=before)
+
+
+def freeze_then_train(
+    network: DeepReLU,
+    X: Inputs,
+    y: Inputs,
+    *,
+    settings: TrainingSettings | None,
+    X_val: Inputs | None = None,
+    callback: Callback | None = None,
+    state: Path | None = None,
+    resume: bool = False,
+) -> PartlyTrained:
+    """Freeze the gates of a copy of `network` and train it, as the second part of a run.
+
+    Parameters
+    ----------
+    network : DeepReLU
+        Left as it is.
+    settings : TrainingSettings or None
+        Of the copy; None for no steps.
+    X, y, X_val, callback, state, resume : optional
+        As `train` takes them.
+    """
     frozen, gating = _freeze(network, X)
-    if second is not None and (before is None or before.finished):
+    after = None
+    if settings is not None:
         # The network's own gates, in its own arithmetic: the function is the same at the freeze.
-        since = train(
-            frozen, X, y, network.gates(X), settings=second, X_val=X_val,
+        after = train(
+            frozen, X, y, network.gates(X), settings=settings, X_val=X_val,
             gates_val=None if X_val is None else network.gates(X_val),
-            callback=_shifted(callback, freeze_at, total), state=files[1], resume=begun[1],
+            callback=callback, state=state, resume=resume,
         )  # fmt: skip
-    return PartlyTrained(network=frozen, gating=gating, before=before, after=since)
+    return PartlyTrained(network=frozen, gating=gating, before=None, after=after)
 
 
 def _freeze(network: DeepReLU, X: Inputs) -> tuple[FReLU | DGN, ReLUGates | NetworkGates]:
@@ -150,9 +168,16 @@ def _freeze(network: DeepReLU, X: Inputs) -> tuple[FReLU | DGN, ReLUGates | Netw
     return frozen, NetworkGates(network).fit(to_numpy(X))
 
 
-def _split(
-    settings: TrainingSettings, at: int
+def split_settings(
+    settings: TrainingSettings, at: int, after: TrainingSettings | None = None
 ) -> tuple[TrainingSettings | None, TrainingSettings | None]:
+    """Return the settings before and after a freeze at a step; None for a part of no steps.
+
+    Raises
+    ------
+    ValueError
+        If the step is out of range, or `after`, of the second part, does not have the steps left.
+    """
     if not 0 <= at <= settings.n_steps:
         raise ValueError(
             f"`freeze_at` must lie in 0 .. {settings.n_steps}, the steps of the schedule, got {at}"
@@ -160,11 +185,18 @@ def _split(
     first = last = settings.random_state
     if not isinstance(first, np.random.Generator):  # saved parts share none: the second is a child
         last = int(np.random.SeedSequence(first).spawn(1)[0].generate_state(1)[0])
-    before, after = (
+    before, since = (
         replace(settings, schedule=part, random_state=seed) if part else None
         for part, seed in zip(settings.split_phases(at), (first, last), strict=True)
     )
-    return before, after
+    if after is None or since is None:
+        return before, since
+    if after.n_steps != since.n_steps:
+        raise ValueError(
+            f"`after` must have the {since.n_steps} steps that `settings` have left, got "
+            f"{after.n_steps}"
+        )
+    return before, replace(after, random_state=since.random_state)
 
 
 def _shifted(callback: Callback | None, by: int, total: int) -> Callback | None:

@@ -51,7 +51,7 @@ from ...runs.stages import Found
 from ...training.settings import TrainingSettings
 from .comparison import FrozenComparison, compare_frozen
 from .figure import plot_frozen_copy
-from .freezing import PartlyTrained, train_then_freeze
+from .freezing import PartlyTrained, freeze_then_train, split_settings
 from .learning import ReLUSetup
 from .model import COPY_LOSS, COPY_SEPARABLE
 from .neurons_comparison import NeuronComparison, compare_with_limit
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 
 SAME = "same"
 COPY = "copy that froze its gates"
-# Where the two parts of an unfinished run are kept: before and after the freeze.
-RUNS = ("frozen-run-before.safetensors", "frozen-run-after.safetensors")
+# The file of its unfinished run.
+RUN = "frozen-run.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,30 +119,28 @@ class _Copy:
 
 
 def find_frozen(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
-    """Train a copy, freeze its gates on the way, go on, and find what it ends beside."""
+    """Freeze the gates that the network had on the way, train a copy on, find what it ends at."""
     at = setup.freeze_at
-    assert at is not None
-    parts = _train(setup, at)
-    ended = Finding.said("frozen", record={"frozen": None}, finished=parts.finished)
-    if parts.frozen:
-        ended = ended.but(files=_files(parts), objects={"frozen": parts})
-    yield ended
-    if not parts.frozen:
-        return
-    # Limit and network get the same gates: those that the ReLU network had when it stopped.
-    train, held_out = frozen_samples(setup, setup.twin)
+    then = setup.network_at(at)
+    assert at is not None and then is not None
+    parts = _train(setup, then, at)
+    yield (ended := Finding.said(
+        "frozen", record={"frozen": None}, finished=parts.finished,
+        files=_files(parts), objects={"frozen": parts},
+    ))  # fmt: skip
+    # Limit and network get the same gates: those that the ReLU network had at that step.
+    train, held_out = frozen_samples(setup, then)
     changed = float(gate_changes(train.gates, setup.network.gates(setup.train.X)).mean())
     copy = _Copy(parts, at, train, held_out, changed)
-    if isinstance(setup.twin, ReLU):
+    if isinstance(then, ReLU):
         yield _beside_limit(setup, copy, ended)
     else:
         yield from _beside_bound(setup, copy, ended)
 
 
-def _train(setup: ReLUSetup, freeze_at: int) -> PartlyTrained:
-    """Train a copy that freezes its gates on the way, with the settings of the run."""
-    setup.progress.stage(f"training it again, with its gates frozen at step {freeze_at}")
-    before, after = map(setup.folder.state, RUNS)
+def _train(setup: ReLUSetup, then: DeepReLU, freeze_at: int) -> PartlyTrained:
+    """Train a copy on from a step, its gates frozen, for as many steps as the run has left."""
+    setup.progress.stage(f"training a copy of it with the gates of step {freeze_at}")
     left, trainer = setup.settings.n_steps - freeze_at, setup.options.frozen_trainer
     goes_on = None  # as it began
     if trainer != SAME and left > 0:
@@ -153,17 +151,15 @@ def _train(setup: ReLUSetup, freeze_at: int) -> PartlyTrained:
             schedule=((left, None),),
             n_checkpoints=setup.settings.n_checkpoints,
         )
-    return train_then_freeze(
-        setup.twin,
+    return freeze_then_train(
+        then,
         setup.train.X,
         setup.train.y,
-        freeze_at=freeze_at,
-        settings=setup.settings,
-        after=goes_on,
+        settings=split_settings(setup.settings, freeze_at, goes_on)[1],
         X_val=setup.held_out.X,
         callback=setup.progress.training(),
-        states=None if before is None or after is None else (before, after),
-        resume=setup.folder.resume,
+        state=setup.folder.state(RUN),
+        resume=setup.folder.resumes(RUN),
     )
 
 
@@ -178,10 +174,10 @@ def _files(parts: PartlyTrained) -> dict[str, Writer]:
     return files
 
 
-def frozen_samples(setup: SampleSetup, twin: DeepReLU) -> tuple[Sample, Sample]:
-    """Both parts of the data with the gates that the network had when it stopped."""
+def frozen_samples(setup: SampleSetup, network: DeepReLU) -> tuple[Sample, Sample]:
+    """Both parts of the data with the gates of a network."""
     train, held_out = (
-        Sample(one.X, one.y, to_numpy(twin.gates(one.X)).astype(np.float64))
+        Sample(one.X, one.y, to_numpy(network.gates(one.X)).astype(np.float64))
         for one in setup.samples
     )
     return train, held_out
@@ -275,7 +271,7 @@ def _beside_bound(setup: ReLUSetup, copy: _Copy, ended: Finding) -> Iterator[Fin
     setup.progress.stage(f"solving the path lasso on the gates of step {at}")
     bound = solve_path_lasso(
         *copy.train,
-        widths=[len(layer) for layer in list(setup.twin.layers)[:-1]],
+        widths=[len(layer) for layer in list(setup.network.layers)[:-1]],
         solver=setup.options.solver,
         tol=setup.options.tol,
     )

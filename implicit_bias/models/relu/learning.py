@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from ..._support.solve import to_numpy
 from ...data.arrays import Floats
@@ -17,69 +18,55 @@ from ...runs.drawing.map_rows import plane_snapshots
 from ...runs.setup import SampleSetup, start
 
 if TYPE_CHECKING:
-    import torch
-
     from ...training.network_snapshots import NetworkSnapshots
 
 LEARNS = "ReLU network"
 """What verdicts call a network that learns its gates."""
+_KEPT = "kept."
 
 
-class HalfWay:
-    """An observer for `train` that keeps the weights of a checkpoint, beside another observer.
+class KeptWeights:
+    """An observer for `train` that keeps the weights of some steps, beside another observer.
 
-    It is the first checkpoint at or after half of the steps and before the last, if there is one:
-    not where the checkpoints are few. As part of the state of a run that is saved, the weights are
-    there in one that is resumed.
+    As part of the state of a run that is saved they are there in one that is resumed.
 
     Parameters
     ----------
     observer : Distances
         Whose measurements are those of the run.
-    steps : sequence of int
-        Of the checkpoints.
-    slope : float
-        Of the network's units where they are closed.
+    steps : iterable of int
+        When to keep them.
     """
 
-    def __init__(self, observer: Distances, steps: Sequence[int], *, slope: float = 0.0) -> None:
-        self._observer, self._steps = observer, list(steps)
-        last = self._steps[-1]
-        between = (i for i, step in enumerate(self._steps) if last <= 2 * step < 2 * last)
-        self._index = next(between, None)
-        self._count, self._slope = 0, slope
+    def __init__(self, observer: Distances, steps: Iterable[int]) -> None:
+        self._observer, self.steps = observer, frozenset(steps)
         self._weights: dict[str, Floats] = {}
 
     def __call__(self, network: torch.nn.Module) -> Mapping[str, Any]:
-        """Measure the network, and keep its weights where it is half way."""
-        if self._count == self._index:
-            named = network.named_parameters()
-            self._weights = {name: to_numpy(p).astype(float) for name, p in named}
-        self._count += 1
+        """Measure the network."""
         return self._observer(network)
+
+    def see(self, step: int, network: torch.nn.Module) -> None:
+        """Keep the weights of one of the steps."""
+        for name, weight in network.named_parameters():
+            self._weights[f"{_KEPT}{step}.{name}"] = to_numpy(weight).astype(float)
 
     def state_dict(self) -> dict[str, Floats]:
         """Return the state of the other observer, and what was kept, for a resumed run."""
-        own = {f"half_way.{name}": array for name, array in self._weights.items()}
-        return {**self._observer.state_dict(), **own, "half_way_count": np.array(self._count)}
+        return {**self._observer.state_dict(), **self._weights}
 
     def load_state_dict(self, state: Mapping[str, Floats]) -> None:
         """Take up what `state_dict` gave."""
-        own = {name for name in state if name.startswith("half_way")}
-        self._observer.load_state_dict({k: v for k, v in state.items() if k not in own})
-        self._count = int(state["half_way_count"])
-        self._weights = {
-            name.removeprefix("half_way."): np.asarray(state[name])
-            for name in sorted(own - {"half_way_count"})
-        }
+        self._weights = {k: np.asarray(v) for k, v in state.items() if k.startswith(_KEPT)}
+        self._observer.load_state_dict({k: v for k, v in state.items() if k not in self._weights})
 
-    @property
-    def copy(self) -> tuple[int, ReLU] | None:
-        """The step and the network there; None without one, or if training did not come so far."""
-        if not self._weights or self._index is None:
-            return None
-        then = ReLU.from_weights(*self._weights.values(), slope=self._slope)
-        return self._steps[self._index], then
+    def give(self, step: int, network: torch.nn.Module) -> bool:
+        """Give a network the weights of a step; return whether training came to it."""
+        own = f"{_KEPT}{step}."
+        then = {k.removeprefix(own): v for k, v in self._weights.items() if k.startswith(own)}
+        if then:
+            network.load_state_dict({name: torch.as_tensor(v) for name, v in then.items()})
+        return bool(then)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -92,7 +79,7 @@ class ReLUSetup(SampleSetup):
         True if the local optimum next to the network is looked for: that of one hidden layer,
         unless told not.
     freeze_at : int or None
-        The step at which the twin of the network freezes its gates; None where none does.
+        The step at which a copy of the network freezes its gates; None where none does.
     """
 
     local: bool
@@ -127,9 +114,18 @@ class ReLUSetup(SampleSetup):
         return self.make(self.seeds.weights)
 
     @cached_property
-    def twin(self) -> DeepReLU:
-        """A network that begins alike, and freezes its gates."""
-        return self.make(self.seeds.weights)
+    def half_step(self) -> int | None:
+        """The first checkpoint at or after half of the steps and before the last, if there is one.
+
+        There is none where the checkpoints are few.
+        """
+        *steps, last = self.settings.checkpoints()
+        return next((step for step in steps if last <= 2 * step), None)
+
+    def network_at(self, step: int | None) -> DeepReLU | None:
+        """Return the network at `half_step` or `freeze_at`, None where it was never there."""
+        then = self.make(self.seeds.weights)
+        return then if step is not None and self.kept.give(step, then) else None
 
     @cached_property
     def snapshots(self) -> NetworkSnapshots | None:
@@ -137,7 +133,8 @@ class ReLUSetup(SampleSetup):
         return plane_snapshots(self.network, self.train.X, self.settings.n_steps)
 
     @cached_property
-    def half(self) -> HalfWay:
-        """The network at half of its steps, and what is measured on the way."""
+    def kept(self) -> KeptWeights:
+        """What is measured on the way of training, with weights of steps that are needed later."""
         observer = Distances(None, *self.samples, loss=self.options.loss)
-        return HalfWay(observer, self.settings.checkpoints(), slope=self.options.slope)
+        steps = (self.half_step if self.local else None, self.freeze_at)
+        return KeptWeights(observer, (step for step in steps if step is not None))

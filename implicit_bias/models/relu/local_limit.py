@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..._support.solve import Status
 from ...limits.relu.limit import ReLULocalLimit
-from ...limits.relu.search import relu_local_limit
+from ...limits.relu.search import relu_local_limit, settled_limit
 from ...networks.relu import ReLU
 from ...quantities.assumptions import Assumption
 from ...quantities.said import Side, Table
@@ -50,9 +50,11 @@ def find_local_limit(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
     setup.progress.stage("finding the local limit next to the network")
     limit = limit_of(setup, network)
     earlier = None
-    if (copy := setup.half.copy) is not None and trajectory.finished:
-        step, then = copy
-        earlier = step, limit_of(setup, then)
+    then = setup.network_at(setup.half_step)
+    if isinstance(then, ReLU) and setup.half_step is not None and trajectory.finished:
+        # Its value alone is told: no further units are looked at.
+        own = {"tol": max(setup.options.tol, 1e-8), "max_seconds": MAX_SECONDS}
+        earlier = setup.half_step, settled_limit(then, setup.train.X, setup.train.y, **own)
     beside = compare_with_relu_limit(limit, network, setup.held_out, earlier)
     title = "the network beside the certified local optimum next to it"
     record = limit.to_dict()

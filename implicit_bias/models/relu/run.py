@@ -134,7 +134,7 @@ def _learn(setup: ReLUSetup, found: Found) -> Iterator[Finding]:
             *setup.train,
             settings=setup.settings,
             X_val=setup.held_out.X,
-            observer=setup.half,
+            observer=setup.kept,
             callback=setup.snapshots,
         )
     except FloatingPointError as error:  # there is no prediction without learned gates
