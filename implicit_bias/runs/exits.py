@@ -65,6 +65,8 @@ def failures_reported() -> Iterator[None]:
         why = f": {words}" if words else ""
         say(f"Error: out of memory{why}: take a smaller network, or fewer samples", err=True)
         raise SystemExit(BAD_INPUT) from error
+    except BrokenPipeError:  # whoever reads has read enough, as `head` has: click ends in silence
+        raise
     except (ValueError, TypeError, OverflowError, OSError) as error:
         say(f"Error: {error}", err=True)
         raise SystemExit(BAD_INPUT) from error

@@ -586,3 +586,11 @@ def test_streams_that_cannot_be_written_to_leave_the_others(streams, code, said,
     assert done.returncode == code
     assert said in done.stdout + done.stderr and "Traceback" not in done.stderr
     assert (tmp_path / "results.json").exists()
+
+
+def test_a_reader_that_has_read_enough_is_told_nothing() -> None:
+    command = shlex.join([sys.executable, "-m", "implicit_bias", "which"])
+    done = subprocess.run(
+        f"{command} | head -1", shell=True, capture_output=True, text=True, env=environment()
+    )
+    assert len(done.stdout.splitlines()) == 1 and done.stderr == ""
