@@ -38,7 +38,8 @@ class Factor:
         every = xp.arange(matrix.shape[0], device=matrix.device)
         diagonal = matrix[every, every]
         self._scale = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, xp.ones_like(diagonal)))
-        self._matrix = matrix * self._scale[:, None] * self._scale
+        self._matrix = matrix * self._scale[:, None]
+        self._matrix *= self._scale
         while True:
             raised = xp.asarray(self._matrix, copy=True)
             raised[every, every] += ridge

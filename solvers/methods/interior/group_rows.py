@@ -50,9 +50,12 @@ class RowsProgram:
         starts = np.flatnonzero(np.diff(self.group, prepend=-1))
         return np.asarray(np.add.reduceat(each, starts, axis=1))
 
-    def weighted(self, t: Floats) -> Floats:
-        """Return ``sum_h t_h K_h``, (n, n)."""
-        return np.asarray((self.columns * t[self.group]) @ self.columns.T * self.gram)
+    def weighted(self, t: Floats, added: Floats) -> Floats:
+        """Return ``sum_h t_h K_h``, (n, n), with `added` (n,) on its diagonal."""
+        matrix = (self.columns * t[self.group]) @ self.columns.T
+        matrix *= self.gram
+        matrix.flat[:: len(matrix) + 1] += added
+        return np.asarray(matrix)
 
     def inside(self, r: Floats, share: float) -> Floats:
         """Return multipliers r that are scaled into this share of the dual balls."""
@@ -121,7 +124,7 @@ def solve_rows(
 class _System(PairSystem[RowsPoint, Floats, RowsPoint]):
     """The linear system of one step, reduced to the samples and to the units."""
 
-    inner, shares, pairs = 0.98, (1e-5, 0.5), (("t", "s"),)
+    inner, shares, pairs = 0.998, (1e-5, 0.5), (("t", "s"),)
 
     def __init__(self, program: RowsProgram, point: RowsPoint) -> None:
         self.point, self.program = point, program
@@ -129,7 +132,7 @@ class _System(PairSystem[RowsPoint, Floats, RowsPoint]):
         self.residual = loss.scores(point.r, y) - U @ point.t
         self.slack = point.s - (program.lam**2 - U.T @ point.r)
         # Of interpolation, dependent rows: a trace of stiffness keeps them where they are.
-        matrix = program.weighted(point.t) + np.diag(loss.stiffness(point.r, y))
+        matrix = program.weighted(point.t, loss.stiffness(point.r, y))
         self._reduced = Factor(matrix, _RIDGE * isinstance(loss, Exact)).solve
         self._U, self._P = U, self._reduced(U)
         self._coupling = 2 * U.T @ self._P + np.diag(point.s / point.t)
