@@ -61,6 +61,8 @@ napoleon_use_param = napoleon_use_rtype = False
 # An attribute that several classes have leads nowhere, and need not.
 suppress_warnings = ["ref.python"]
 
+smartquotes_action = "qe"  # options begin with two hyphens, also outside of code
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"implicit-bias {release}"
 html_static_path = ["site.css", "which.js"]
@@ -89,11 +91,13 @@ SIGNS = {
     "||": "\u2016", ">=": "\u2265", "<=": "\u2264", "->": "\u2192", "^2": "\u00b2",
     "lam": "\u03bb", "beta": "\u03b2", "eta": "\u03b7", "theta": "\u03b8",
 }  # fmt: skip
-SIGN = re.compile(r"\|\||>=|<=|(?<!-)->|\^2(?!\d)|(?<![\w-])(?:lam|beta|eta|theta)(?![a-zA-Z0-9-])")
+SIGN = re.compile(
+    r"\|\||>=|<=|(?<!-)->|\^2(?!\.?\d)|(?<![\w-])(?:lam|beta|eta|theta)(?![a-zA-Z0-9-])"
+)
 # What stands low or high beside one letter, a number or a norm: x_n, l_inf, t^(-1/2), 2^43.
 SCRIPT = re.compile(
     r"(?:(?<=(?<!\w)\w)|(?<=\u2016)|(?<=sum|eta|phi|min)|(?<=\bnu))_(inf|op|max|min|\w{1,2}|\*)(?!\w)"
-    r"|(?<=[\w)\]\u2016\u2019'])\^(?:\(((?:[^()]|\([^()]*\))*)\)|(-?\w+|\*))"
+    r"|(?<=[\w)\]\u2016\u2019'])\^(?:\(((?:[^()]|\([^()]*\))*)\)|(-?\w+(?:\.\d+)?|\*))"
 )
 # Words of the glossary that other sentences use otherwise.
 ORDINARY = {"direction", "exit", "gap", "limit", "live", "path", "shares", "value", "agreement"}
