@@ -280,7 +280,7 @@ def expression(W: cp.Variable, norm: str) -> cp.Expression:
     """State a norm in cvxpy."""
     return {
         "l1": cp.sum(cp.abs(W)), "linf": cp.max(cp.abs(W)), "l2": cp.norm(W, "fro"),
-        "spectral": cp.sigma_max(W), "nuclear": cp.normNuc(W),
+        "spectral": cp.sigma_max(W), "nuclear": cp.normNuc(W), "rows": cp.sum(cp.norm(W, axis=1)),
     }[norm]  # fmt: skip
 
 
@@ -340,6 +340,46 @@ for _name, *_own in FITS:
     )
     def _(own: list[Any] = _own) -> list[int]:
         return [seed for seed in range(20) if not fit_drawn(seed, *own)]
+
+
+def margin_drawn(seed: int, norm: str) -> bool:
+    """Return whether a drawn joint margin has the gap that rounding leaves it, where Clarabel is.
+
+    Multipliers, each rounded once, cancel terms as large as an input times the optimum.
+    """
+    rng = np.random.default_rng(seed)
+    n, D, K = (int(rng.integers(*ends)) for ends in ((6, 30), (2, 9), (3, 5)))
+    A = rng.normal(size=(n, D))
+    labels = (A @ rng.normal(size=(D, K))).argmax(axis=1)
+    labels[:K] = np.arange(K)
+    A *= np.logspace(-6, 6, D)[rng.permutation(D)]
+    found = ib.limits.solve_multiclass_svm(A, labels, norm=norm)  # type: ignore[call-overload]
+    least = 2.0**-52 * float(np.abs(A).max()) * found.objective
+    W = cp.Variable((K, D))
+    samples, others = np.nonzero(labels[:, None] != np.arange(K))
+    pairs = np.eye(K)[labels[samples]] - np.eye(K)[others]
+    apart = cp.sum(cp.multiply(pairs, A[samples] @ W.T), axis=1)
+    program = cp.Problem(cp.Minimize(expression(W, norm)), [apart >= 1])
+    try:
+        program.solve(solver="CLARABEL")
+    except cp.SolverError:
+        return True
+    margin = -math.inf if W.value is None else float(apart.value.min())
+    if program.status != "optimal" or margin < 0.999:
+        return True
+    longest = 1.0001 * float(program.value) / margin
+    return bool(found.gap <= max(1e-8, 20 * least) and found.objective <= longest)
+
+
+for _norm in ("l2", "l1", "linf", "rows", "spectral", "nuclear"):
+
+    @case(
+        f"20 joint margins of columns of sizes 1e-6 to 1e6, {_norm}",
+        "within 20 roundings of their bound wherever Clarabel is, and no longer than its own",
+        lambda wrong: wrong == [],
+    )
+    def _(norm: str = _norm) -> list[int]:
+        return [seed for seed in range(20) if not margin_drawn(seed, norm)]
 
 
 # Networks

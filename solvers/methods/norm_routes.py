@@ -22,6 +22,7 @@ from ..programs.norm_program import (
     NormPoint,
     NormProgram,
     NormSolution,
+    best_point,
     certify_norm,
     conclude_norm,
 )
@@ -179,7 +180,7 @@ def _in_coefficients(program: NormProgram) -> bool:
 
 
 def _in_other_unknowns(program: NormProgram, settings: Settings, found: NormPoint) -> NormPoint:
-    """Return the better of a point and that of an interior point in the coefficients.
+    """Return the best of a point and that of an interior point in the coefficients.
 
     Products of samples lose inputs that are small beside others, which coefficients keep. What few
     coefficients cost is little; a point that is solved, or a proof that nothing separates, stays.
@@ -189,9 +190,7 @@ def _in_other_unknowns(program: NormProgram, settings: Settings, found: NormPoin
     certificate = certify_norm(program, found.B, found.lam, found.nu)
     if certificate.gap <= settings.tol or certificate.proves_inseparability():
         return found
-    other = solve_coefficients(program, settings)
-    again = certify_norm(program, other.B, other.lam, other.nu)
-    return other if again.gap < certificate.gap else found
+    return best_point(program, [found, solve_coefficients(program, settings)])
 
 
 def _solver_of_parts(

@@ -88,6 +88,16 @@ class Blocks:
         else:
             matrix[index[:, :, None], index[:, None, :]] += per_block
 
+    def root(self, per_block: Floats) -> Floats:
+        """Matrix J (size, size) whose J'J has these matrices (b, p q, p q) of blocks."""
+        index = self.place.reshape(len(self.place), -1)
+        sizes = np.sqrt(np.diagonal(per_block, axis1=1, axis2=2))
+        even = per_block / sizes[:, :, None] / sizes[:, None, :]
+        roots = np.swapaxes(np.linalg.cholesky(even), 1, 2) * sizes[:, None, :]
+        J = np.zeros((self.size, self.size))
+        J[index[:, :, None], index[:, None, :]] = roots
+        return J
+
 
 @dataclass(frozen=True, eq=False)
 class Cone:

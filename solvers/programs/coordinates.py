@@ -20,7 +20,9 @@ from .images import Floats, GatedRows, Map, RelativeMargins, Room, Rows, dense_r
 RANK = 1e-12
 
 
-def coordinates_of(image: Map, norm: Norm, equalities: Rows | None = None) -> Coordinates | None:
+def coordinates_of(
+    image: Map, norm: Norm, equalities: Rows | None = None, *, uneven: bool = False
+) -> Coordinates | None:
     """Return the coordinates that are enough for a norm; None where it needs all coefficients.
 
     Parameters
@@ -30,9 +32,11 @@ def coordinates_of(image: Map, norm: Norm, equalities: Rows | None = None) -> Co
         Of the coefficients.
     equalities : Rows, optional
         What is 0 of the coefficients; of relative margins, no sum over classes.
+    uneven : bool
+        Leave inputs as they are, whose turned ones would mix sizes that are many orders apart.
     """
     rows_are_units = norm.blocks == "units" and len(image.shape) == 2
-    inputs = norm.blocks in ("whole", "rows", "units")
+    inputs = norm.blocks in ("whole", "rows", "units") and not uneven
     if isinstance(image, RelativeMargins):
         classes = norm.blocks in ("whole", "columns", "units") and not rows_are_units
         if classes or inputs:

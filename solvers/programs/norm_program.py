@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -162,6 +163,31 @@ def certify_norm(
     """
     require_instance("program", program, NormProgram)
     return certificate_of(_upper_bound(program, primal), _lower_bound(program, dual, equality_dual))
+
+
+def best_point(program: NormProgram, points: Sequence[NormPoint]) -> NormPoint:
+    """Return the coefficients and the multipliers of the best bounds, whichever points have them.
+
+    Parameters
+    ----------
+    program : NormProgram
+    points : sequence of NormPoint
+        Of solvers of this program.
+
+    Returns
+    -------
+    NormPoint
+        With the iterations of all. Where none separates, with the best proof of it.
+    """
+    proved = [certify_norm(program, one.B, one.lam, one.nu) for one in points]
+    above = min(range(len(points)), key=lambda k: proved[k].objective)
+    separated = proved[above].proves_separability()
+    below = max(
+        range(len(points)),
+        key=lambda k: proved[k].dual_objective if separated else -proved[k].separation_bound,
+    )
+    iterations = sum(one.iterations for one in points)
+    return NormPoint(points[above].B, points[below].lam, points[below].nu, iterations)
 
 
 def conclude_norm(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 from pkgutil import resolve_name
 
 import cvxpy as cp
@@ -177,20 +178,46 @@ def test_inputs_of_sizes_a_million_apart_have_the_optimum_of_cvxpy(classes, norm
     assert limit.objective == pytest.approx(stated.solve(solver="CLARABEL"), rel=1e-6)
 
 
-def test_small_inputs_beside_large_ones_decide_on_a_joint_margin() -> None:
-    rng = np.random.default_rng(10)
+# Each norm and its dual one.
+NORMS = {
+    "l1": (lambda W: np.abs(W).sum(), lambda V: np.abs(V).max()),
+    "linf": (lambda W: np.abs(W).max(), lambda V: np.abs(V).sum()),
+    "l2": (np.linalg.norm, np.linalg.norm),
+    "rows": (lambda W: np.linalg.norm(W, axis=1).sum(), lambda V: np.linalg.norm(V, axis=1).max()),
+    "spectral": (lambda W: np.linalg.norm(W, 2), lambda V: np.linalg.norm(V, "nuc")),
+    "nuclear": (lambda W: np.linalg.norm(W, "nuc"), lambda V: np.linalg.norm(V, 2)),
+}
+
+
+@pytest.mark.parametrize(
+    ("seed", "norm"),
+    # Sums over classes that the ball alone sees, multipliers that rounding moves away,
+    # turned inputs, bounds that cross.
+    [(9, "linf"), (39, "l1"), (62, "rows"), (43, "l2"), (48, "spectral"), (66, "spectral"),
+     (76, "nuclear")],
+)  # fmt: skip
+def test_small_inputs_beside_large_ones_decide_on_a_joint_margin(seed, norm) -> None:
+    rng = np.random.default_rng(seed)
     n, D, K = (int(rng.integers(*ends)) for ends in ((6, 30), (2, 9), (3, 5)))
     X = rng.normal(size=(n, D))
     labels = (X @ rng.normal(size=(D, K))).argmax(axis=1)
     labels[:K] = np.arange(K)
     # Products of samples lose what is 1e-12 of the largest input.
     X *= np.logspace(-6, 6, D)[rng.permutation(D)]
-    limit = ib.limits.solve_multiclass_svm(X, labels, norm="rows")
-    W = cp.Variable((K, D))
-    apart = [X[i] @ (W[y] - W[k]) >= 1 for i, y in enumerate(labels) for k in range(K) if k != y]
-    stated = cp.Problem(cp.Minimize(cp.sum(cp.norm(W, axis=1))), apart)
-    assert limit.gap < 1e-6
-    assert limit.objective == pytest.approx(stated.solve(solver="CLARABEL"), rel=1e-5)
+    limit = ib.limits.solve_multiclass_svm(X, labels, norm=norm)
+    exact = np.vectorize(Fraction, otypes=[object])
+    inputs, own = exact(X), np.eye(K, dtype=int)[labels]
+    scores = inputs @ exact(limit.zeta).T
+    apart = (scores * own).sum(axis=1)[:, None] - scores
+    margin = float(min(apart[own == 0]))
+    above, below = NORMS[norm]
+    lam = exact(limit.dual)
+    point = (own * lam.sum(axis=1)[:, None] - lam).T @ inputs
+    lower = float(lam.sum()) / below(point.astype(float))
+    upper = above(limit.zeta) / margin
+    assert upper == pytest.approx(limit.objective, rel=1e-8)
+    # Multipliers, each rounded once, cancel terms as large as an input times the optimum.
+    assert 1 - 1e-8 < upper / lower < 1 + 20 * 2.0**-52 * np.abs(X).max() * upper
 
 
 def test_a_rate_of_values_that_do_not_vary_is_0_without_an_error() -> None:

@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-from scipy.linalg import block_diag, lapack
+from scipy.linalg import block_diag, lapack, qr, solve_triangular
 
+from ...certificates.max_margin import RESOLUTION
 from ...norms.balls import (
     Blocks,
     Cone,
@@ -40,9 +41,19 @@ from ...numerics.arrays import cholesky_solve, symmetric_product
 from ...numerics.central_path import Best, Lengths, System, Watch, follow
 from ...numerics.memory import require_memory
 from ...numerics.step_length import longest_step, symmetric
+from ...numerics.summation import TINY
 from ...programs.coordinates import ClassCoordinates, coordinates_of
-from ...programs.images import Floats, Map, Products, Room, Rows, dense_rows
-from ...programs.norm_program import DEPENDENT, NormPoint, NormProgram
+from ...programs.images import (
+    Floats,
+    Map,
+    Products,
+    RelativeMargins,
+    Room,
+    Rows,
+    dense_rows,
+    sum_zero_basis,
+)
+from ...programs.norm_program import DEPENDENT, NormPoint, NormProgram, best_point
 from ..settings import Settings
 
 log = logging.getLogger(__name__)
@@ -68,9 +79,12 @@ RESIDUAL = 1e-6
 RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 # Bounds come from norms, and not from the cone, once they are as close as this share.
 NEAR = 1e-4
-# Squared lengths of columns, beside the largest, below which these are uneven: products of margins
+# Squared sums of inputs, beside the largest, below which these are uneven: products of margins
 # know them to half of the digits.
 UNEVEN = 1e-8
+# Rows times squared columns of a root of Newton's matrix up to which it is factorised with care: an
+# iteration takes half a second then.
+CAREFUL = 1e8
 # Stop once so many iterations have not narrowed the bounds by a tenth.
 PATIENCE = 6
 
@@ -113,7 +127,11 @@ class _Game:
         self.by_coefficients = by_coefficients
         norm, equalities = program.norm, program.equalities
         self.program, self.norm = program, norm
-        self.coordinates = coordinates_of(program.image, norm, equalities)
+        size = int(np.prod(program.image.shape))
+        cost = (program.image.n_rows + size) * size**2
+        careful = by_coefficients and equalities is None and not norm.is_factored
+        self.careful = careful and cost <= CAREFUL
+        self.coordinates = coordinates_of(program.image, norm, equalities, uneven=self.careful)
         image: Map = program.image
         if self.coordinates is not None:
             image = self.coordinates
@@ -124,12 +142,30 @@ class _Game:
         self.largest = is_largest(norm)
         self._require_memory()
         self.room = Room()
-        # Orthonormal rows of the span of E, and columns of its zeros.
-        self.E, self.Q = np.zeros((0, self.blocks.size)), None
+        # Orthonormal rows of the span of E, and columns of its zeros, or no columns: all.
+        self.E, self.Q = np.zeros((0, self.blocks.size)), np.eye(0)
+        self.still = np.zeros(0, dtype=np.int64)
         if equalities is not None:
             _, s, W = np.linalg.svd(equalities.flat)
             rank = int(np.sum(s > DEPENDENT * s[0]))
             self.E, self.Q = W[:rank], W[rank:].T
+        elif self.careful:
+            self.Q, self.still = self._turned()
+
+    def _turned(self) -> tuple[Floats, np.ndarray]:
+        """Orthonormal columns of coefficients, and which of them no margin changes along.
+
+        These are sums over classes. Beside what the margins weigh, the ball's part of them is lost
+        where both stand in one number.
+        """
+        *units, K, q = (1, *self.image.shape)[-3:]
+        own, H = self.program.image, int(np.prod(units))
+        if not isinstance(own, RelativeMargins) or K < own.n_classes:
+            return np.eye(self.blocks.size), np.zeros(0, dtype=np.int64)
+        basis = np.column_stack([sum_zero_basis(K), np.full(K, K**-0.5)])
+        index = np.arange(self.blocks.size).reshape(H, K, q)
+        whole = np.kron(np.eye(H), np.kron(basis, np.eye(q)))
+        return np.asarray(whole, dtype=float), index[:, -1].ravel()
 
     def _require_memory(self) -> None:
         size, m = self.blocks.size, self.image.n_rows
@@ -154,12 +190,12 @@ class _Game:
         return n_rows <= max(most, FEW)
 
     def is_uneven(self) -> bool:
-        """True if products of margins lose what some coefficients bring beside others.
+        """True if some inputs are so small beside others that products of margins lose them.
 
-        Newton's matrix in the coefficients keeps it: there each has rows of its own size.
+        Newton's matrix in the coefficients keeps them: there each has rows of its own size.
         """
-        squares = np.diag(self.image.gram(np.ones(self.image.n_rows), self.room))
-        return bool(squares[squares > 0].min(initial=math.inf) < UNEVEN * squares.max())
+        sizes = self.program.image.absolute().adjoint(np.ones(self.image.n_rows))
+        return bool(sizes[sizes > 0].min(initial=math.inf) ** 2 < UNEVEN * sizes.max() ** 2)
 
     @property
     def in_margins(self) -> bool:
@@ -180,6 +216,13 @@ class _Game:
         if self.coordinates is not None:
             return np.concatenate([self.coordinates.dense(), self.E])
         return np.concatenate([dense_rows(self.program.image), self.E])
+
+    @cached_property
+    def seen(self) -> Floats:
+        """(m, size) margins in the columns of Q."""
+        found = self.rows @ self.Q
+        found[:, self.still] = 0.0
+        return np.asarray(found)
 
     @cached_property
     def products(self) -> ClassCoordinates | None:
@@ -234,6 +277,23 @@ class _Game:
             gamma = -2 * size * m / self.blocks.order
         return _Point(zero, gamma, np.full(m, -gamma), lam, cone)
 
+    def restored(self, point: _Point) -> _Point:
+        """Point whose multipliers give the dual point of its cone again.
+
+        Weights that spread leave of `A'lam` what they round of a step. Least squares of what is off
+        in units of its own rounding, and of relative changes of multipliers.
+        """
+        V = self.blocks.flat(-2 * point.cone.corner() if self.largest else point.cone.C)
+        off = np.delete((V - self.adjoint(point.lam)) @ self.Q, self.still)
+        weighted = np.delete(self.seen, self.still, axis=1) * point.lam[:, None]
+        units = RESOLUTION * np.abs(weighted).sum(axis=0) + TINY
+        every = np.eye(len(units))
+        Q, R, order = _qr(np.vstack([weighted / units, every]), mode="economic")
+        change = Q[: len(weighted)] @ _solve(R, (off / units)[order], trans="T")
+        # None leaves more than half of a multiplier.
+        change *= min(1.0, 0.5 / (float(np.abs(change).max()) or 1.0))
+        return replace(point, lam=point.lam * (1 + change))
+
     def equality_part(self, point: _Point) -> Floats:
         """Part (size,) in the span of E that brings `A'lam` next to the ball's own dual point."""
         V = point.cone.C if not self.largest else -2 * point.cone.corner()
@@ -242,14 +302,19 @@ class _Game:
     def bounds(self, point: _Point) -> Best[_Point]:
         """Bounds of gamma, and the point that gives them."""
         lower, upper = self._bounds(point)
-        return Best(lower, point, upper, point)
+        best = Best(lower, point, upper, point)
+        if self.careful:
+            point = self.restored(point)
+            lower, upper = self._bounds(point)
+            best = best.better(Best(lower, point, upper, point))
+        return best
 
     def _bounds(self, point: _Point) -> tuple[float, float]:
         if isinstance(point.cone, Tilted):
             margin, norm = float((point.s + point.gamma).min()), point.cone.value()
             lower = margin / norm if norm > 0 else -math.inf
             return lower, point.cone.dual_value() / float(point.lam.sum())
-        if point.gap() > NEAR * abs(point.gamma):
+        if not self.careful and point.gap() > NEAR * abs(point.gamma):
             # A radius bounds the norm of what is in the cone, the trace of Z that of what is in Z.
             in_cone, in_Z = point.cone.t, float(np.trace(point.cone.Z, axis1=1, axis2=2).sum())
             norm, dual = (in_cone, in_Z) if self.largest else (in_Z, in_cone)
@@ -257,7 +322,8 @@ class _Game:
         B = point.B.reshape(self.image.shape)
         norm = self.norm.value(B)
         # What violates the equalities is charged by the certificate; here it is small.
-        lower = float((point.s + point.gamma).min()) / norm if norm > 0 else -math.inf
+        margins = self.scores(point.B) if self.careful else point.s + point.gamma
+        lower = float(margins.min()) / norm if norm > 0 else -math.inf
         V = self.adjoint(point.lam) + self.equality_part(point)
         upper = self.norm.dual.value(V.reshape(self.image.shape)) / float(point.lam.sum())
         return lower, upper
@@ -280,11 +346,20 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormPoint:
     NormPoint
         As far as the bounds could be narrowed.
     """
-    game, best = _followed(program, settings)
-    if best.gap > settings.tol and game.in_margins and game.is_uneven():
-        again, other = _followed(program, settings, by_coefficients=True)
-        if other.gap < best.gap:
-            game, best = again, other
+    game = _Game(program)
+    best = _followed(game, settings)
+    found = _point(game, best)
+    # Bounds that cross are wrong.
+    if abs(best.gap) <= settings.tol or not game.is_uneven():
+        return found
+    again = _Game(program, by_coefficients=True)
+    if not (again.careful or game.in_margins):
+        return found
+    return best_point(program, [found, _point(again, _followed(again, settings))])
+
+
+def _point(game: _Game, best: Best[_Point]) -> NormPoint:
+    """Return the best points of a game as one of its program."""
     nu = None
     if game.equalities is not None:
         wanted = game.equality_part(best.dual)
@@ -292,15 +367,12 @@ def solve_coefficients(program: NormProgram, settings: Settings) -> NormPoint:
     return NormPoint(game.lifted(best.primal.B), best.dual.lam, nu, best.iterations)
 
 
-def _followed(
-    program: NormProgram, settings: Settings, by_coefficients: bool = False
-) -> tuple[_Game, Best[_Point]]:
-    """Return the game and the best of its points on the central path."""
-    game = _Game(program, by_coefficients)
+def _followed(game: _Game, settings: Settings) -> Best[_Point]:
+    """Return the best points on the central path of a game."""
     watch = Watch(game.bounds, settings.tol / 2, PATIENCE, settings.progress)  # charges take half
     limit = settings.max_iterations or ITERATIONS
     follow(game.start(), partial(_system, game), watch, limit=limit)
-    return game, watch.best
+    return watch.best
 
 
 def _system(game: _Game, point: _Point) -> _GameSystem:
@@ -368,33 +440,45 @@ class _CoefficientSystem(_GameSystem):
         self.cone, self.line = cone, linearised(cone)
         blocks = game.blocks
         self.weights = point.lam / point.s
-        matrix = game.image.gram(self.weights, game.room)
-        self.a = game.adjoint(self.weights)
-        borders = [self.a]
+        borders = [self._reduced(game.adjoint(self.weights))]
         diagonal = [float(self.weights.sum())]
-        if game.largest:
-            blocks.add(self.line.operator(), matrix)
-        else:
-            self.inverse = self.line.inverse()
-            blocks.add(self.inverse, matrix)
+        own = self.line.operator() if game.largest else self.line.inverse()
+        if not game.largest:
+            self.inverse = own
             h, c = self.line.radial()
             self.h = h
-            self.g = blocks.flat(self._inverted(h))
-            borders.append(self.g)
-            diagonal.append(c - float(np.sum(blocks.stack(self.g) * h)))
-        self.F = self._reduced(np.column_stack(borders))
+            g = blocks.flat(self._inverted(h))
+            borders.append(self._reduced(np.zeros_like(g), g))
+            diagonal.append(c - float(np.sum(blocks.stack(g) * h)))
+        self.F = np.column_stack(borders)
         self.G = self.F.copy()
         self.G[:, 0] *= -1
-        if game.Q is not None:
-            matrix = game.Q.T @ matrix @ game.Q
-        self.newton = _Factored(matrix, game.room, point.residual())
+        self.newton = self._newton(own)
         self.KF = self.newton.solve(self.F)
         self.small = self.G.T @ self.KF
         self.small[np.arange(len(diagonal)), np.arange(len(diagonal))] += diagonal
 
-    def _reduced(self, values: Floats) -> Floats:
-        """Coordinates in the zeros of the equalities."""
-        return values if self.game.Q is None else self.game.Q.T @ values
+    def _newton(self, own: Floats) -> _Factored | _Rooted:
+        """Factorise Newton's matrix, `own` the ball's blocks of it."""
+        game = self.game
+        if game.careful:
+            roots = np.sqrt(self.weights)[:, None] * game.seen, game.blocks.root(own) @ game.Q
+            return _Rooted(np.vstack(roots))
+        matrix = game.image.gram(self.weights, game.room)
+        game.blocks.add(own, matrix)
+        if len(game.Q):
+            matrix = game.Q.T @ matrix @ game.Q
+        return _Factored(matrix, game.room, self.point.residual())
+
+    def _reduced(self, of_margins: Floats, *own: Floats) -> Floats:
+        """Coordinates of a sum in the columns of Q; no margin changes along the still ones."""
+        Q, still = self.game.Q, self.game.still
+        values = sum(own, start=of_margins)
+        if len(Q) == 0:
+            return values
+        found = Q.T @ values
+        found[still] = Q[:, still].T @ sum(own, start=np.zeros_like(values))
+        return np.asarray(found)
 
     def _inverted(self, stack: Floats) -> Floats:
         """Inverse of the ball's operator on blocks (b, p, q)."""
@@ -408,20 +492,19 @@ class _CoefficientSystem(_GameSystem):
         pull = wanted / point.s
         p = self.cone.C.shape[1]
         corner = of_cone[:, :p, p:]
-        right = game.adjoint(pull)
         small = [1 - float(np.sum(pull))]
         if game.largest:
-            right = right + 2 * blocks.flat(corner)
+            own = [2 * blocks.flat(corner)]
         else:
             rest = -2 * corner - blocks.stack(point.B)  # dB at dV = 0
             pushed = self._inverted(rest)
-            right = right - blocks.flat(self.cone.C) + blocks.flat(pushed)
+            own = [-blocks.flat(self.cone.C), blocks.flat(pushed)]
             trace = float(np.trace(of_cone, axis1=1, axis2=2).sum())
             small.append(trace - 1 + float(np.sum(self.h * pushed)))
-        first = self.newton.solve(self._reduced(right))
+        first = self.newton.solve(self._reduced(game.adjoint(pull), *own))
         z = np.linalg.solve(self.small, np.array(small) - self.G.T @ first)
         dB = first + self.KF @ z
-        dB = dB if game.Q is None else game.Q @ dB
+        dB = game.Q @ dB if len(game.Q) else dB
         dgamma = float(z[0])
         ds = game.scores(dB) - dgamma
         dlam = pull - point.lam - self.weights * ds
@@ -552,7 +635,7 @@ class _TiltedSystem(_GameSystem):
         matrix[np.ix_(every, every)] = self.line.operator()
         matrix[:size, :size] += game.image.gram(self.weights, game.room)
         self.Q = None
-        if game.Q is not None:
+        if len(game.Q):
             self.Q = block_diag(game.Q, np.eye(self.p))
             matrix = self.Q.T @ matrix @ self.Q
         self.newton = _Factored(matrix, game.room, point.residual())
@@ -626,3 +709,37 @@ class _Factored:
                 break
             found = found + cholesky_solve(self.factor, rest)
         return np.asarray(found)
+
+
+# Follow pivots. What is not finite goes on to where steps are found to lead nowhere.
+_qr = partial(qr, pivoting=True, check_finite=False)
+_solve = partial(solve_triangular, check_finite=False)
+
+
+class _Rooted:
+    """Factor of J'J by a QR of J, whose rows and columns may have any sizes.
+
+    Rows in falling order of size, and pivoted columns, keep what is small in each.
+
+    References
+    ----------
+    A. J. Cox, N. J. Higham, "Stability of Householder QR factorization for weighted least squares
+    problems", 1998.
+    """
+
+    def __init__(self, J: Floats) -> None:
+        self.scale = 1 / np.linalg.norm(J, axis=0)
+        self.J = J * self.scale
+        rows = np.argsort(-np.abs(self.J).max(axis=1), kind="stable")
+        R, self.order = _qr(self.J[rows], mode="r")
+        self.R = R[: J.shape[1]]
+
+    def solve(self, right: Floats) -> Floats:
+        """Solve for a vector or the columns of a matrix, refined."""
+        scale = self.scale[:, None] if right.ndim == 2 else self.scale
+        found, rest = np.zeros_like(right), scale * right
+        for _ in range(1 + REFINEMENTS):
+            step = _solve(self.R, rest[self.order], trans="T")
+            found[self.order] += _solve(self.R, step)
+            rest = scale * right - self.J.T @ (self.J @ found)
+        return np.asarray(scale * found)
