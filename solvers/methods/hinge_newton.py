@@ -9,11 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
-from ..programs.hinge_program import Floats, HingeCertificate, HingeProgram, certify_hinge
+from ..programs.hinge_program import (
+    Floats,
+    HingeCertificate,
+    HingeProgram,
+    certify_hinge,
+    margins_of,
+)
 
 Flags = NDArray[np.bool_]
 
-# Multipliers beside the largest that count as positive, and shares beside 0 and 1, of a point
+# Multipliers beside the largest that may count as positive, and shares beside 0 and 1, of a point
 # that an interior point gives; norms of units beside their sum.
 _POSITIVE, _LIVE = 1e-6, 1e-9
 # What rounding may take from a margin or add to a norm of 1.
@@ -110,7 +116,7 @@ def polished(program: HingeProgram, point: HingePoint) -> Polished | None:
         return None
     lam = np.maximum(point.lam, 0.0)
     norms = np.linalg.norm(point.u, axis=1) / smallest
-    active = _begun(program, lam, norms, point.shares)
+    active = _begun(program, lam, norms, point)
     mu, shares = lam[:, None] * point.shares, point.shares
     best: Polished | None = None
     best_step = 0
@@ -135,14 +141,21 @@ def polished(program: HingeProgram, point: HingePoint) -> Polished | None:
     return best
 
 
-def _begun(program: HingeProgram, lam: Floats, norms: Floats, shares: Floats) -> _ActiveSet:
+def _begun(program: HingeProgram, lam: Floats, norms: Floats, point: HingePoint) -> _ActiveSet:
+    # Of two that multiply to 0 at the solution the smaller one vanishes: a multiplier, beside the
+    # others, and what a margin has above theirs; the distance of a share from 0 and 1 and of its
+    # product from 0; the share of a norm and `1 - ||v_h||`.
+    shares, products = point.shares, program.X @ point.u.T
     samples = lam > _POSITIVE * np.max(lam)
-    # Of the share of a norm and `1 - ||v_h||` the smaller one vanishes.
+    margins = margins_of(program, products)
+    usual = float(lam @ margins) / float(lam.sum())
+    samples &= lam > (margins / usual - 1) * np.mean(lam[samples])
     slack = 1 - np.linalg.norm(program.blocks(lam, shares), axis=1)
     groups = norms / norms.sum() > np.maximum(slack, _LIVE)
-    between = (shares > _POSITIVE) & (shares < 1 - _POSITIVE)
+    room = np.minimum(shares, 1 - shares)
+    between = (room > _POSITIVE) & (np.abs(products) < room * usual)
     kinks = (program.hinges > 0) & between & samples[:, None] & groups
-    return _ActiveSet(samples, groups, kinks, shares > 0.5)
+    return _ActiveSet(samples, groups, kinks, products > 0)
 
 
 def _step(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,13 @@ from ..certificates.answer import Answer
 from ..certificates.status import Status
 from ..numerics.checks import require_positive, require_shape, require_tolerance
 from ..programs.design import GatedDesign
-from ..programs.hinge_program import Floats, HingeCertificate, HingeProgram, certify_hinge
+from ..programs.hinge_program import (
+    Floats,
+    HingeCertificate,
+    HingeProgram,
+    certify_hinge,
+    margins_of,
+)
 from ..programs.max_margin import MaxMarginProgram
 from .dispatch import solve
 from .hinge_newton import HingePoint, polished
@@ -26,12 +33,17 @@ Flags = NDArray[np.bool_]
 _TIGHT = 1e-10
 # Gap of a lasso beside that of the program before it, and the largest.
 _LOOSE, _FIRST = 1e-2, 1e-3
-# Margins and multipliers, beside the largest, of rows that are left out.
-_IDLE, _SMALL = 1.1, 1e-4
+# Rows are left out of margins so far above 1, as a share of the gap too, and of multipliers so
+# small beside the largest; or of multipliers, beside the others, below what their margin has
+# above 1, of which one vanishes at the solution. Near it, each is left out once.
+_ABOVE, _OF_GAP, _SMALL, _IDLE, _ONCE = 1e-2, 0.2, 1e-3, 3.0, 1e-2
+# Margins at the best point, and at a start, whose rows there are taken in; points between that and
+# the last one.
+_CLOSE, _NEARLY, _BETWEEN = 1.005, 1.1, np.linspace(0.05, 1.0, 20)
 # Group lassos; 4 to 12 were needed.
 _MAX_ROUNDS = 200
 # Gaps at which Newton's method is tried, and how much smaller than at the last trial.
-_NEAR, _NEARER = 5e-2, 0.5
+_NEAR, _NEARER = 1e-2, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +113,13 @@ class _Rows:
             for pattern in (own > level for level in levels[levels < 1]):
                 self._present.setdefault((int(sample), pattern.tobytes()), pattern)
 
-    def leave_out(self, margins: Floats, lam: Floats) -> None:
-        """Leave out rows that are far from active, each once: those that come back stay."""
-        idle = (margins > _IDLE) & (lam <= _SMALL * np.max(lam))
+    def leave_out(self, margins: Floats, lam: Floats, gap: float) -> None:
+        """Leave out rows that are not active, where the bounds are apart by this gap."""
+        above = margins / np.min(margins) - 1
+        idle = (above > min(_ABOVE, _OF_GAP * gap)) & (lam <= _SMALL * np.max(lam))
+        idle |= _IDLE * lam < above * np.mean(lam)
         for key, is_idle in zip(list(self._present), idle, strict=True):
-            if is_idle and key not in self._left:
+            if is_idle and (gap > _ONCE or key not in self._left):
                 self._left.add(key)
                 del self._present[key]
 
@@ -136,6 +150,27 @@ class _Rows:
         return totals, shares
 
 
+class _Centre(NamedTuple):
+    """Groups (H, D) at smallest margin 1, their products (n, H) and the sum of their norms."""
+
+    u: Floats
+    products: Floats
+    value: float
+
+    def towards(self, program: HingeProgram, u: Floats, products: Floats) -> _Centre:
+        """Return the best point on the way to other groups, at smallest margin 1."""
+        best = self
+        for share in _BETWEEN:
+            between = (1 - share) * self.products + share * products
+            smallest = float(np.min(margins_of(program, between)))
+            if smallest > 0:
+                groups = ((1 - share) * self.u + share * u) / smallest
+                value = float(np.linalg.norm(groups, axis=1).sum())
+                if value < best.value:
+                    best = _Centre(groups, between / smallest, value)
+        return best
+
+
 def solve_hinge(
     program: HingeProgram,
     start: Floats | None = None,
@@ -149,9 +184,11 @@ def solve_hinge(
 
     Such a margin is the smallest of linear ones, a row for each pattern of open hinges. The group
     lasso of the rows that count at the start is solved, then those that its solution violates are
-    added, until none is: the answer is exact. Multipliers of a sample's rows add up to its own, and
-    weigh its patterns. Once a lasso's solution is near, or from a `guess` at once, Newton's method
-    on the active set ends it, to rounding where the solution is unique.
+    added, and those that count at the best point between all solutions so far, until none is: the
+    answer is exact. As the lower bound rises, rows that are not active are left out. Multipliers of
+    a sample's rows add up to its own, and weigh its patterns. Once the bounds are near, or from a
+    `guess` at once, Newton's method on the active set ends it, to rounding where the solution is
+    unique.
 
     Parameters
     ----------
@@ -200,6 +237,9 @@ def solve_hinge(
     rows, found, solves, status = _Rows(program), None, 0, Status.FAILED
     asked, tried, steps = _FIRST, _NEAR, 0
     products, samples = program.X @ u.T, np.arange(len(program.X))
+    # Infinite as long as no point of positive margins is known.
+    best = _Centre(np.zeros(shape), np.zeros(products.shape), math.inf)
+    lower, best = 0.0, best.towards(program, u, products)
     if guess is not None:
         require_shape("guess[0]", guess[0], program.linear.shape[:1], "one a sample")
         require_shape("guess[1]", guess[1], program.linear.shape, "one share a hinge")
@@ -211,14 +251,19 @@ def solve_hinge(
         rows.add_mixtures(*guess)
         # Others come as they are violated.
         margins = program.margins(u)
-        samples = np.flatnonzero(margins <= _IDLE * max(float(np.min(margins)), 0.0))
+        samples = np.flatnonzero(margins <= _NEARLY * max(float(np.min(margins)), 0.0))
     while solves < _MAX_ROUNDS and time.perf_counter() - began <= max_seconds:
-        if not rows.add(products, samples) and solves:
+        added = rows.add(products, samples)
+        if solves and best.value < math.inf:
+            close = margins_of(program, best.products) <= _CLOSE
+            added += rows.add(best.products, np.flatnonzero(close))
+        if not added and solves:
             if asked <= tight:
                 break
             asked = max(_LOOSE * asked, tight)
         lasso = rows.lasso()
-        solution = solve(lasso, settings=Settings(tol=asked))
+        # A set of samples that matter is kept here.
+        solution = solve(lasso, settings=Settings(tol=asked, working_set_from=len(rows) + 1))
         solves += 1
         if solution.status not in (Status.SOLVED, Status.INACCURATE):
             # Fewer rows ask for less: what these prove inseparable is.
@@ -227,7 +272,13 @@ def solve_hinge(
             break
         u = np.asarray(solution.primal)
         products = program.X @ u.T
-        found = HingePoint(u, *rows.gathered(np.asarray(solution.dual), products))
+        best = best.towards(program, u, products)
+        now = rows.gathered(np.asarray(solution.dual), products)
+        bound = certify_hinge(program, u, *now).dual_objective
+        rose = bound > lower
+        if rose or found is None:
+            lower, dual = bound, now
+        found = HingePoint(best.u if best.value < math.inf else u, *dual)
         gap = certify_hinge(program, *found).gap
         if gap <= tried:
             tried = _NEARER * gap
@@ -241,7 +292,8 @@ def solve_hinge(
         asked = max(min(_LOOSE * gap, asked), tight)
         held = lasso.margins(u)
         samples = np.flatnonzero(program.margins(u) < np.min(held))
-        rows.leave_out(np.asarray(held), np.asarray(solution.dual))
+        if rose:
+            rows.leave_out(np.asarray(held), np.asarray(solution.dual), gap)
     return _concluded(program, found, status, tol, (solves, len(rows), steps), began)
 
 

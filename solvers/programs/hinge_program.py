@@ -75,14 +75,18 @@ class HingeProgram:
 
     def margins(self, u: Floats) -> Floats:
         """Return the margins (n,) of groups `u` (H, D)."""
-        products = self.X @ u.T
-        terms = self.linear * products - self.hinges * np.maximum(products, 0.0)
-        return np.asarray(terms.sum(axis=1))
+        return margins_of(self, self.X @ u.T)
 
     def blocks(self, lam: Floats, shares: Floats) -> Floats:
         """Return ``v_h = sum_n lam_n (a_nh - shares_nh b_nh) x_n``, (H, D)."""
         slopes = self.linear - shares * self.hinges
         return np.asarray((lam[:, None] * slopes).T @ self.X)
+
+
+def margins_of(program: HingeProgram, products: Floats) -> Floats:
+    """Return the margins (n,) of groups whose products (n, H) with the inputs are known."""
+    terms = program.linear * products - program.hinges * np.maximum(products, 0.0)
+    return np.asarray(terms.sum(axis=1))
 
 
 @dataclass(frozen=True)

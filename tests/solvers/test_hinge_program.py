@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pkgutil import resolve_name
+
 import cvxpy as cp
 import numpy as np
 import pytest
 
 from solvers import HingeProgram, Status, certify_hinge, solve_hinge
+from solvers.methods.hinge_newton import HingePoint, polished
 from tests.long import some_of
+
+Centre = resolve_name("solvers.methods.hinge_rows:_Centre")
 
 
 def random_program(seed: int, n: int = 25, D: int = 6, H: int = 24) -> HingeProgram:
@@ -68,6 +73,39 @@ def test_newton_ends_at_rounding_and_needs_no_lasso_from_near_by() -> None:
     assert np.linalg.norm(blocks, axis=1).max() == pytest.approx(1.0, abs=1e-12)
     assert warm.u[live] / norms[live, None] == pytest.approx(blocks[live], abs=1e-11)
     assert moved.margins(warm.u)[support] == pytest.approx(1.0, abs=1e-11)
+
+
+def test_newton_finds_the_active_set_behind_the_noise_of_an_interior_point() -> None:
+    """All multipliers are positive there, and all shares between 0 and 1."""
+    program = random_program(0, n=40, D=16, H=16)
+    optimum, exact = by_cvxpy(program), solve_hinge(program)
+    shares = exact.shares + 1e-5 * (0.5 - exact.shares)
+    noisy = HingePoint(exact.u, exact.multipliers + 1e-5 * exact.multipliers.max(), shares)
+    assert np.all((shares > 0) & (shares < 1)) and certify_hinge(program, *noisy).gap > 1e-5
+    found = polished(program, noisy)
+    assert found is not None and found.steps < 10 and found.certificate.gap < 1e-12
+    assert found.certificate.objective == pytest.approx(optimum, rel=1e-7)
+
+
+def test_the_best_point_on_the_way_is_that_of_the_least_norms_over_the_smallest_margin() -> None:
+    program = random_program(2)
+    exact, rng = solve_hinge(program), np.random.default_rng(0)
+    ends = [exact.u + 0.3 * rng.normal(size=exact.u.shape) / 6 for _ in range(2)]
+
+    def value(u: np.ndarray) -> float:
+        smallest = program.margins(u).min()
+        return float(np.linalg.norm(u, axis=1).sum() / smallest) if smallest > 0 else np.inf
+
+    nowhere = Centre(0 * ends[0], 0 * program.linear, np.inf)
+    begin = nowhere.towards(program, exact.u, program.X @ exact.u.T)
+    assert begin.value == pytest.approx(exact.certificate.objective)
+    first = nowhere.towards(program, ends[0], program.X @ ends[0].T)
+    assert first.value < np.inf and first.value == pytest.approx(value(ends[0]))
+    found = first.towards(program, ends[1], program.X @ ends[1].T)
+    assert program.margins(found.u).min() == pytest.approx(1.0)
+    assert found.products == pytest.approx(program.X @ found.u.T)
+    ways = [value((1 - s) * first.u + s * ends[1]) for s in np.linspace(0, 1, 21)]
+    assert found.value == pytest.approx(min(ways)) and min(ways) < min(ways[0], ways[-1])
 
 
 @pytest.mark.parametrize("seed", some_of([0, 2, 3], one_in=3))
