@@ -56,8 +56,11 @@ def program_of(y: np.ndarray, X: np.ndarray, signs: np.ndarray, gates: np.ndarra
 
 def row(samples: int, units: int, data_dir: Path | None = None) -> dict[str, Any]:
     """One network, its first programs and the whole search."""
-    images = images_of(data_dir).data
-    data = ib.load_data(images, data_dir=data_dir, n_train=samples, n_val=0, random_state=0)
+    of_data: dict[str, Any] = {"n_train": samples, "n_val": 0, "random_state": 0}  # all of them too
+    if data_dir is None:
+        data = ib.load_digits(**of_data)
+    else:
+        data = ib.datasets.load_idx(data_dir, **of_data)
     X, y = data.X_train, data.y_train
     network = ib.ReLU(X.shape[1], units, init="kaiming", init_scale=0.3, random_state=0)
     settings = ib.TrainingSettings(trainer="annealed", schedule=((STEPS, None),))
@@ -77,7 +80,7 @@ def row(samples: int, units: int, data_dir: Path | None = None) -> dict[str, Any
         lambda: ib.limits.relu_local_limit(network, X, y, max_patterns=1, max_seconds=LIMIT)
     )
     return {
-        "data": images, "samples": samples, "units": units, "seconds": whole,
+        "data": images_of(data_dir).data, "samples": samples, "units": units, "seconds": whole,
         "programs": limit.programs, "lassos": limit.solves, "status": limit.status.name,
         "value": limit.value,
         "gap": limit.gap, "live": len(limit.units), "support": int(limit.support.sum()),
