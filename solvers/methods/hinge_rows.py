@@ -40,7 +40,7 @@ _ABOVE, _OF_GAP, _SMALL, _IDLE, _ONCE = 1e-2, 0.2, 1e-3, 3.0, 1e-2
 # Margins at the best point, and at a start, whose rows there are taken in; points between that and
 # the last one.
 _CLOSE, _NEARLY, _BETWEEN = 1.005, 1.1, np.linspace(0.05, 1.0, 20)
-# Group lassos; 4 to 12 were needed.
+# Group lassos; 4 to 30 were needed.
 _MAX_ROUNDS = 200
 # Gaps at which Newton's method is tried, and how much smaller than at the last trial.
 _NEAR, _NEARER = 1e-2, 0.3
