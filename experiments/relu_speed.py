@@ -23,6 +23,7 @@ import implicit_bias as ib
 from solvers import HingeProgram, solve_hinge
 
 from .interrupts import finished
+from .speed.cases import halves
 from .tables import Kept, data_folder, images_of, keep_rows, out_folder
 
 KEY = ("data", "samples", "units")
@@ -56,12 +57,7 @@ def program_of(y: np.ndarray, X: np.ndarray, signs: np.ndarray, gates: np.ndarra
 
 def row(samples: int, units: int, data_dir: Path | None = None) -> dict[str, Any]:
     """One network, its first programs and the whole search."""
-    of_data: dict[str, Any] = {"n_train": samples, "n_val": 0, "random_state": 0}  # all of them too
-    if data_dir is None:
-        data = ib.load_digits(**of_data)
-    else:
-        data = ib.datasets.load_idx(data_dir, **of_data)
-    X, y = data.X_train, data.y_train
+    X, y = halves(data_dir, samples, seed=0)
     network = ib.ReLU(X.shape[1], units, init="kaiming", init_scale=0.3, random_state=0)
     settings = ib.TrainingSettings(trainer="annealed", schedule=((STEPS, None),))
     finished(ib.train(network, X, y, settings=settings))

@@ -30,12 +30,12 @@ def pair_program(data_dir: Path | None, classes: tuple[int, int]) -> MaxMarginPr
     return HardMarginSVM().program((X + 1) / 2, np.concatenate([data.y_train, data.y_val]))
 
 
-def halves(data_dir: Path | None, n: int) -> tuple[Array, Array]:
-    """`n` images, digits 0 to 4 against 5 to 9, pixels in [-1, 1] and a constant."""
+def halves(data_dir: Path | None, n: int, *, seed: int = SEED) -> tuple[Array, Array]:
+    """`n` images, or all, digits 0 to 4 against 5 to 9, pixels in [-1, 1] and a constant."""
     if data_dir is None:
-        data = ib.load_digits(n_train=n, random_state=SEED)
+        data = ib.load_digits(n_train=n, n_val=0, random_state=seed)
     else:
-        data = ib.datasets.load_idx(data_dir, n_train=n, n_val=1, random_state=SEED)
+        data = ib.datasets.load_idx(data_dir, n_train=n, n_val=0, random_state=seed)
     return data.X_train, data.y_train
 
 
