@@ -72,8 +72,9 @@ class _UnitMean(torch.nn.Module):
         return norms
 
     def _projections(self, X: Tensor) -> Tensor:
+        """Return `<w_k, x_n>` (K, n), in half the time of `X @ w.T`."""
         check_inputs(X, self.w, self.w.shape[1])
-        return (self.w @ X.T).T  # half the time of `X @ w.T`
+        return self.w @ X.T
 
 
 class GDLN(_UnitMean):
@@ -123,14 +124,15 @@ class GDLN(_UnitMean):
         ValueError
             If they do not have shape (n, K) or are not finite.
         """
-        return as_tensor(gates).to(self.w)
+        # Unit by unit in memory, as projections are.
+        return as_tensor(gates).to(self.w).T.contiguous().T
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
         """Return the scores (n,) of X (n, D) under gates (n, K) as `prepare` returns them."""
         check_inputs(X, self.w, self.w.shape[1])
         reason = "one row a sample, one column a unit"
         check_gates("gates", gates, (len(X), self.n_units), reason)
-        scores: Tensor = (self._projections(X) * gates).mean(dim=1)
+        scores: Tensor = (self._projections(X) * gates.T).mean(dim=0)
         return scores
 
     @door()
@@ -183,14 +185,14 @@ class ReLUMean(_UnitMean):
         """Return the scores (n,) of X (n, D); `gates` must be None."""
         if gates is not None:
             raise ValueError("`gates` must be None: this network opens its own, see `open_gates`")
-        scores: Tensor = torch.relu(self._projections(X)).mean(dim=1)
+        scores: Tensor = torch.relu(self._projections(X)).mean(dim=0)
         return scores
 
     @door()
     def open_gates(self, X: Tensor) -> Tensor:
         """Return the gates ``<w_k, x_n> >= 0`` (n, K) as booleans."""
         with torch.no_grad():
-            return self._projections(X) >= 0
+            return (self._projections(X) >= 0).T
 
     def frozen(self) -> GDLN:
         """Return a gated network with a copy of these weights."""

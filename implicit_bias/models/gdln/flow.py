@@ -12,6 +12,7 @@ from ..._support.solve import (
     Array,
     DenseArray,
     LeastSquaresProgram,
+    LeastSquaresSolution,
     Status,
     array_namespace,
     as_float64,
@@ -232,18 +233,29 @@ def gated_flow_from_moments(
 
 def _flow(program: LeastSquaresProgram, w0: Array, tau: float, rcond: float | None) -> GatedFlow:
     require_positive("tau", tau)
-    solution = solve_least_squares(program, rcond=rcond)
+    return flow_to(solve_least_squares(program, rcond=rcond), w0, tau)
+
+
+def flow_to(solution: LeastSquaresSolution, w0: Array, tau: float = 1.0) -> GatedFlow:
+    """Return the flow from weights w0 (K, D) to the limit that a least-squares solution states.
+
+    Raises
+    ------
+    ValueError
+        If `w0` is not finite or of another shape, or the solution is of no distribution's moments.
+    """
     spectrum = solution.spectrum
     xp = array_namespace(spectrum.basis)
     start = as_float64(w0, like=spectrum.basis)
-    if tuple(start.shape) != program.shape or not bool(xp.all(xp.isfinite(start))):
+    shape = tuple(int(size) for size in solution.coefficients.shape)
+    if tuple(start.shape) != shape or not bool(xp.all(xp.isfinite(start))):
         raise ValueError(
-            f"`w0` must be finite, of shape {program.shape}, got shape {tuple(start.shape)}: "
+            f"`w0` must be finite, of shape {shape}, got shape {tuple(start.shape)}: "
             "one row of weights per unit"
         )
     if solution.status is Status.INCONSISTENT:
         raise ValueError(f"`A` and `b` are {solution.advice}")
-    n_units = program.shape[0]
+    n_units = shape[0]
     return GatedFlow(
         initial=start,
         rates=spectrum.eigenvalues / (n_units**2 * tau),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._support.solve import LeastSquaresSolution, solve_least_squares
 from ...networks.drawn import averaged_units
 from ...quantities.premises import GATES
 from ...quantities.said import Side, Table
@@ -22,8 +23,8 @@ from ...runs.setup import Setup, training_settings
 from ...runs.stages import Found, Run, Stage, later
 from ...training.settings import Phases, TrainingSettings
 from .data import RingData, make_ring
-from .flow import GatedFlow, gated_flow
-from .formulation import GatedLeastSquares, GatedOLS, solve_gated_ols
+from .flow import GatedFlow, flow_to
+from .formulation import GatedLeastSquares, GatedOLS
 
 NAME = GatedLeastSquares.name
 # Share of the largest rate at which descent is stable behind whatever gates.
@@ -54,9 +55,15 @@ class GDLNSetup(Setup):
     gates: NDArray[np.bool_]
 
     @cached_property
+    def solution(self) -> LeastSquaresSolution:
+        """The gated least-squares solution behind these gates, which limit and flow share."""
+        program = GatedLeastSquares().program(self.data.X, self.data.y, self.gates)
+        return solve_least_squares(program, tol=self.options.tol)
+
+    @cached_property
     def flow(self) -> GatedFlow:
         """The flow of the gated twin from the start, in closed form."""
-        return gated_flow(self.data.X, self.data.y, self.gates, self.start)
+        return flow_to(self.solution, self.start)
 
 
 def run_gdln(setup: Setup) -> Run[GDLNSetup]:
@@ -122,8 +129,7 @@ def _data(setup: Setup) -> RingData:
 
 
 def _predict(setup: GDLNSetup, found: Found) -> Iterator[Finding]:
-    data = setup.data
-    yield limit_finding(solve_gated_ols(data.X, data.y, setup.gates, tol=setup.options.tol))
+    yield limit_finding(GatedOLS.from_solution(setup.solution))
 
 
 def _state(setup: GDLNSetup) -> Iterator[StatedProgram]:
