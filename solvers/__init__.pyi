@@ -17,6 +17,7 @@ from .certificates.max_margin import gap_between as gap_between
 from .certificates.solution import Solution as Solution
 from .certificates.solution import conclude as conclude
 from .certificates.solution import support_vectors as support_vectors
+from .certificates.solution import supports as supports
 from .certificates.status import Status as Status
 from .certificates.status import worst_status as worst_status
 from .methods.backends.cvxpy_margins import to_cvxpy as to_cvxpy

@@ -22,7 +22,7 @@ from .._support.solve import (
     Status,
     array_namespace,
     as_float64,
-    support_vectors,
+    supports,
     to_numpy,
 )
 from .predictors import DecisionFunction
@@ -103,12 +103,12 @@ class Limit(SeparatingLimit, ABC):
 
         `own` are the arrays that a subclass adds, and the name of its norm.
         """
-        design = program.design
+        design, margins = program.design, program.margins(solution.primal)
         return cls.read(
             solution,
             zeta=solution.primal.reshape(shape),
-            margins=program.margins(solution.primal),
-            support=support_vectors(program, solution.primal, solution.dual),
+            margins=margins,
+            support=supports(margins, solution.dual),
             unit_norms=design.group_norms(solution.primal),
             dual_norms=design.group_norms(program.dual_blocks(solution.dual)),
             **own,

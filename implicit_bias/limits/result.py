@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast, dataclass_transform, get_type_hints
@@ -38,6 +39,11 @@ def size_of(name: str, doc: str) -> int:
 def how_many(name: str, doc: str) -> int:
     """Return a property that counts what is true in an array."""
     return cast("int", property(lambda self: int(getattr(self, name).sum()), doc=doc))
+
+
+@cache
+def _names_of(kind: Any) -> list[str]:
+    return [one.name for one in sorted(fields(kind), key=attrgetter("kw_only"))]
 
 
 class _Attributes(dict[str, Any]):
@@ -183,7 +189,7 @@ class Result(ReadOnly, Answer, Said):
     @classmethod
     def _field_names(cls) -> list[str]:
         """Return the names of the fields, in the order of the signature."""
-        return [f.name for f in sorted(fields(cls), key=attrgetter("kw_only"))]  # type: ignore[arg-type]
+        return _names_of(cls)  # type: ignore[arg-type]
 
     @classmethod
     def _stored(cls) -> list[str]:

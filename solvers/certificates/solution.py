@@ -223,8 +223,22 @@ def support_vectors(program: MaxMarginProgram, primal: Array, dual: Array) -> Ar
     >>> support_vectors(program, np.ones((1, 1)), np.array([1.0, 1e-6])).tolist()
     [True, False]
     """
+    return supports(program.margins(primal), dual)
+
+
+def supports(margins: Array, dual: Array) -> Array:
+    """Tell support vectors as `support_vectors` does, by margins that are at hand.
+
+    Parameters
+    ----------
+    margins, dual : (n,) arrays
+        Margins of the coefficients, and multipliers, none negative.
+
+    Returns
+    -------
+    (n,) array of bool
+    """
     xp = array_namespace(dual)
-    margins = program.margins(primal)
     size = float_of(xp.max(xp.abs(margins)))
     smallest = max(float_of(xp.min(margins)), 2.0**-52 * size)
     largest = float_of(xp.max(dual))

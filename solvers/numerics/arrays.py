@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
+import array_api_compat
 import numpy as np
-from array_api_compat import array_namespace as array_namespace
-from array_api_compat import is_torch_array as is_torch_array
+from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 from scipy.sparse import csr_array, issparse
@@ -105,6 +105,20 @@ class NotPositiveDefinite(ArithmeticError):
     """Raised where a Cholesky factorisation meets a pivot that is not positive."""
 
 
+def array_namespace(*arrays: Array) -> Any:
+    """Return the functions of the array API for arrays of one kind."""
+    # NumPy's own are told apart at once: small programs ask dozens of times.
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return array_api_compat.array_namespace(*arrays)
+    return numpy_namespace
+
+
+def is_torch_array(array: object) -> bool:
+    """Tell whether an object is a torch tensor."""
+    return type(array) is not np.ndarray and array_api_compat.is_torch_array(array)
+
+
 def float_of(value: Array) -> float:
     """Convert a zero-dimensional array of either kind to a Python float."""
     return float(value)
@@ -165,12 +179,22 @@ def to_numpy(array: Array) -> np.ndarray:
 
 def is_sparse(array: Array) -> bool:
     """Tell whether an array is sparse: in this package a `scipy.sparse.csr_array` in float64."""
-    return bool(issparse(array))
+    return type(array) is not np.ndarray and bool(issparse(array))
 
 
 def entries_of(array: Array) -> Array:
     """Return the entries of an array, of a sparse one those that are stored."""
     return array.data if is_sparse(array) else array
+
+
+def largest_entry(array: Array) -> float:
+    """Return the largest absolute value of an array; NaN where one is, 0 where it is empty."""
+    stored = entries_of(array)
+    if 0 in stored.shape:
+        return 0.0
+    xp = array_namespace(stored)
+    high, low = float_of(xp.max(stored)), -float_of(xp.min(stored))
+    return high if high >= low or high != high else low
 
 
 def scale_rows(matrix: Array, factors: Array) -> Array:
@@ -260,12 +284,25 @@ def matmul(left: Array, right: Array) -> Array:
         return (right.T @ left.T).T
     rows = left if left.ndim == 2 else left[None, :]
     columns = right if right.ndim == 2 else right[:, None]
-    # In Fortran order (right^T left^T) is what (left right) is in C order: nothing is copied.
-    (b, flip_b), (a, flip_a) = _fortran(columns), _fortran(rows)
-    product = _routine(blas, "gemm", left)(1.0, b, a, trans_a=1 - flip_b, trans_b=1 - flip_a).T
+    if columns.shape[1] == 1 and rows.size:
+        product = _times_vector(rows, columns[:, 0])[:, None]
+    elif len(rows) == 1 and columns.size:
+        product = _times_vector(columns.T, rows[0])[None, :]
+    else:
+        # In Fortran order (right^T left^T) is what (left right) is in C order: nothing is copied.
+        (b, flip_b), (a, flip_a) = _fortran(columns), _fortran(rows)
+        gemm = _routine(blas, "gemm", left)
+        product = gemm(1.0, b, a, trans_a=1 - flip_b, trans_b=1 - flip_a).T
     if left.ndim == 1:
         product = product[0]
     return product if right.ndim == 2 else product[..., 0]
+
+
+def _times_vector(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Product of a matrix that is not empty and a vector, in one pass over the matrix."""
+    columns, flip = _fortran(matrix)
+    product: np.ndarray = _routine(blas, "gemv", matrix)(1.0, columns, vector, trans=flip)
+    return product
 
 
 def _fortran(matrix: np.ndarray) -> tuple[np.ndarray, int]:
@@ -308,7 +345,8 @@ def group_sums(values: Array, group: Array, n_groups: int) -> Array:
 
         sums = torch.zeros((*values.shape[:-1], n_groups), dtype=values.dtype, device=values.device)
         return sums.index_add_(-1, group, values)
-    if n_groups == len(group) and np.array_equal(group, np.arange(n_groups)):
+    one = len(group) == 1
+    if one or (n_groups == len(group) and np.array_equal(group, np.arange(n_groups))):
         return values
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(n_groups))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, array_namespace, entries_of, float_of
+from .arrays import Array, array_namespace, entries_of, largest_entry
 from .intake import real_array
 
 # Numbers
@@ -480,10 +480,23 @@ def require_scale(name: str, array: Array, *, power: int = 1) -> None:
     Traceback (most recent call last):
     ValueError: `X` has a largest entry of 1e+200: rescale it to lie between 1e-152 and 1e+152
     """
-    array = entries_of(array)
-    xp = array_namespace(array)
-    some = math.prod(array.shape) > 0
-    size = max(float_of(xp.max(array)), -float_of(xp.min(array))) if some else 0.0
+    require_size(name, largest_entry(array), power=power)
+
+
+def require_size(name: str, size: float, *, power: int = 1) -> None:
+    """Refuse an array by the size of its largest entry, as `require_scale` does.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the message.
+    size : float
+    power : int
+
+    Raises
+    ------
+    ValueError
+    """
     least, most = SMALLEST**power, LARGEST**power
     if 0 < size < least or most < size < math.inf:
         raise ValueError(

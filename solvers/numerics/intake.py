@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_torch_array
 
-from .arrays import Array, to_numpy
+from .arrays import Array, is_torch_array, to_numpy
 from .arrays import as_float64 as as_float64
 from .shapes import Axes as Axes
 

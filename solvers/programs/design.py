@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ..numerics.arrays import Array, array_namespace, entries_of, float_of, group_sums, matmul
+from ..numerics.arrays import (
+    Array,
+    array_namespace,
+    float_of,
+    group_sums,
+    largest_entry,
+    matmul,
+)
 
 # Largest entries from this to its inverse are squared as they are.
 MIDDLE = 1e-10
@@ -54,10 +60,15 @@ class GatedDesign:
         """Number n of samples."""
         return int(self.X.shape[0])
 
-    @property
+    @cached_property
     def n_groups(self) -> int:
         """Number of groups."""
         return int(self.group.max()) + 1
+
+    @cached_property
+    def largest(self) -> float:
+        """Largest absolute value of the inputs; NaN where one is, 0 where there are none."""
+        return largest_entry(self.X)
 
     @cached_property
     def sample_sizes(self) -> Array:
@@ -66,10 +77,7 @@ class GatedDesign:
         squares = group_sums(self.Z * self.Z, self.group, self.n_groups)
         gates = xp.sqrt(xp.max(squares, axis=1))
         # Relative to the largest entry, so that no square over- or underflows.
-        stored = entries_of(self.X)
-        size = 1.0
-        if math.prod(stored.shape):
-            size = max(float_of(xp.max(stored)), -float_of(xp.min(stored))) or 1.0
+        size = self.largest or 1.0
         if isinstance(self.X, np.ndarray) and MIDDLE < size < 1 / MIDDLE:
             return np.asarray(gates * np.sqrt(np.einsum("nd,nd->n", self.X, self.X)))
         X = self.X / size
@@ -94,7 +102,10 @@ class GatedDesign:
 
     def subset(self, rows: Array) -> GatedDesign:
         """Restrict the design to the samples `rows` (indices); the groups stay as they are."""
-        return GatedDesign(X=self.X[rows], Z=self.Z[rows], group=self.group)
+        some = GatedDesign(X=self.X[rows], Z=self.Z[rows], group=self.group)
+        if "sample_sizes" in vars(self):
+            vars(some)["sample_sizes"] = self.sample_sizes[rows]
+        return some
 
     def columns_of(self, groups: Array) -> Array:
         """Indices of the columns of `groups` (indices in rising order), themselves in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ..numerics.arrays import Array, array_namespace, float_of
@@ -64,7 +65,8 @@ class MaxMarginProgram:
         require_gated_inputs(X, Z)
         require_shape("group", group, (int(Z.shape[1]),), "one group per column of Z")
         require_shape("y", y, (self.n_samples,), "one label per row of X")
-        require_finite("X", X)
+        if not math.isfinite(self.design.largest):
+            require_finite("X", X)
         require_finite("Z", Z)
         require_labels(y)
         if not _numbered(group):
@@ -94,7 +96,9 @@ class MaxMarginProgram:
 
     def subset(self, rows: Array) -> MaxMarginProgram:
         """Restrict the program to the samples `rows` (indices)."""
-        return MaxMarginProgram(design=self.design.subset(rows), y=self.y[rows])
+        some = object.__new__(MaxMarginProgram)  # rows of what has been checked need no checks
+        vars(some).update(design=self.design.subset(rows), y=self.y[rows])
+        return some
 
     def first(self, n_samples: int) -> MaxMarginProgram:
         """Restrict the program to its first `n_samples` samples."""

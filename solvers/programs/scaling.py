@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ..numerics.arrays import Array, as_float64, entries_of, is_sparse, to_numpy
-from ..numerics.checks import require_scale
+from ..numerics.checks import require_scale, require_size
 from .max_margin import MaxMarginProgram
 
 # Alternating passes over samples and inputs: matrices of rank one need one, others few more.
@@ -23,7 +23,7 @@ def require_scales(program: MaxMarginProgram) -> None:
     ValueError
         If the largest is beyond 1e152 or, if not zero, below 1e-152.
     """
-    require_scale("X", program.design.X)
+    require_size("X", program.design.largest)
     require_scale("Z", program.design.Z)
     require_scale("X` times gates `Z", program.design.sample_sizes)
 

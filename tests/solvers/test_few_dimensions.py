@@ -30,6 +30,13 @@ def gated(n: int = 900) -> MaxMarginProgram:
     return MaxMarginProgram(design, np.where(scores < 0, -1.0, 1.0))
 
 
+def signed_rows(program: MaxMarginProgram) -> np.ndarray:
+    """(n, J D) rows `y[n] Z[n, j] X[n]`."""
+    design = program.design
+    rows = (program.y[:, None] * design.Z)[:, :, None] * design.X[:, None, :]
+    return rows.reshape(program.n_samples, -1)
+
+
 PROGRAMS = {"3000 x 20": drawn(3000, 20), "600 x 3": drawn(600, 3), "gates": gated()}
 EACH = pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 
@@ -41,10 +48,10 @@ def test_the_answer_is_certified_and_that_of_the_other_methods(program, monkeypa
     solution = solve(program)
     assert solution.status is Status.SOLVED and solution.iterations == found[2]
     assert_honest(program, solution)
+    scale = np.abs(solution.primal).max()
     np.testing.assert_allclose(
-        solution.primal.ravel(), hard_margin(few_dimensions._signed_rows(program)) / _unit(program),
-        atol=1e-6 * np.abs(solution.primal).max(),
-    )  # fmt: skip
+        solution.primal.ravel(), hard_margin(signed_rows(program)), atol=1e-6 * scale
+    )
     monkeypatch.setattr(few_dimensions, "_daqp", lambda: None)  # as where it is not installed
     other = solve(program)
     assert other.status is Status.SOLVED and other.iterations != solution.iterations
@@ -85,14 +92,8 @@ def test_of_many_samples_a_set_at_a_time_is_solved(monkeypatch) -> None:
     found = solve_few_dimensions(program, Settings())
     assert found is not None and found[1].gap <= 1e-8
     assert len(rows) > 1 and rows == sorted(set(rows)) and max(rows) < 4000
-    oracle = hard_margin(few_dimensions._signed_rows(program)) / _unit(program)
+    oracle = hard_margin(signed_rows(program))
     np.testing.assert_allclose(found[0].primal.ravel(), oracle, atol=1e-6 * np.abs(oracle).max())
-
-
-def _unit(program: MaxMarginProgram) -> float:
-    """What the rows were divided by."""
-    rows = few_dimensions._signed_rows(program)
-    return float(program.y[0] * program.design.Z[0, 0] * program.design.X[0, 0] / rows[0, 0])
 
 
 def test_it_is_for_one_group_of_many_samples_on_dense_numpy_arrays() -> None:

@@ -32,7 +32,7 @@ from ..._support.solve import (
 )
 from ..._support.words import Inseparable
 from ...data.arrays import SparseArray, SparseLike, as_csr
-from ..formulation import Solving, real_data, solve_limit
+from ..formulation import Solving, real_data
 from ..limit import Limit
 from ..literal import constant, max_margin
 from ..predictors import Predictor
@@ -285,8 +285,9 @@ def solve_linear_svm(
     ([True, False, False], [1.0, 0.0], [0.0, -0.419618])
     """
     stated = HardMarginSVM(norm)
+    program = stated.program(X, y)
     if inseparable == "prove":
-        return solve_limit(stated, X, y, **solving)
-    program = stated._matrix_program(stated.program(X, y))
-    size = program.image.shape[1:]
-    return solve_split(program, np.arange(program.image.n_rows), size, np.asarray, **solving)
+        return stated.limit(program, stated._solve(program, **solving))
+    matrix = stated._matrix_program(program)
+    size = matrix.image.shape[1:]
+    return solve_split(matrix, np.arange(matrix.image.n_rows), size, np.asarray, **solving)

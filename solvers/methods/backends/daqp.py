@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...certificates.max_margin import Certificate, certify
+from ...certificates.max_margin import CLOSE, Certificate, certify
 from ...numerics.arrays import is_sparse, is_torch_array
-from ...numerics.summation import power_of_two
+from ...numerics.summation import power_of_two, rounding
 from ...programs.max_margin import MaxMarginProgram
 from ..refinement import PrimalDual
 from ..settings import Settings
@@ -65,12 +65,10 @@ def solve_few_dimensions(
     daqp = _daqp() if has_few_dimensions(program) else None
     if daqp is None:
         return None
-    rows = _signed_rows(program)
-    found = _of_all_rows(daqp, rows, settings)
+    found = _of_all_rows(daqp, program, settings)
     if found is None:
         return None
-    w, lam, iterations = found
-    answer = _scaled(program, w.reshape(-1, program.design.X.shape[1]), lam)
+    answer, iterations = found
     certificate = certify(program, answer.primal, answer.dual)
     if not certificate.proves_optimality(settings.tol):
         return None
@@ -80,18 +78,23 @@ def solve_few_dimensions(
 
 
 def _of_all_rows(
-    daqp: ModuleType, rows: NDArray[Any], settings: Settings
-) -> tuple[NDArray[Any], NDArray[Any], int] | None:
-    """Solve for all rows by sets of these: coefficients, multipliers (n,) and iterations.
+    daqp: ModuleType, program: MaxMarginProgram, settings: Settings
+) -> tuple[PrimalDual, int] | None:
+    """Solve for all rows by sets of these: feasible points and iterations.
 
     DAQP reads every row in each iteration. Of many samples it gets those of least margin along
     the mean of the rows, and those that its answer violates most, until none is violated.
     """
-    (n, D), total = rows.shape, 0
+    n, total = program.n_samples, 0
+    shape = program.design.Z.shape[1], program.design.X.shape[1]
+    D, unit = shape[0] * shape[1], power_of_two(float(program.design.sample_sizes.max()))
     size = max(SET, SET_EACH * D)
-    held = np.arange(n) if n <= 2 * size else _least(rows @ rows.mean(axis=0), size)
+    held = np.arange(n)
+    if n > 2 * size:
+        mean = program.dual_blocks(np.full(n, 1 / unit / n))
+        held = _least(program.margins(mean), size)
     while True:
-        of_held = rows[held]
+        of_held = _signed_rows(program, unit, held)
         _, _, flag, found = daqp.solve(
             np.eye(D),
             np.zeros(D),
@@ -107,15 +110,20 @@ def _of_all_rows(
         if flag != 1 or not multipliers.any() or not np.all(np.isfinite(multipliers)):
             return None
         # From the active rows and not from their sum, in which most of many digits may cancel.
-        active = of_held[multipliers > 0]
-        w = np.linalg.lstsq(active, np.ones(len(active)), rcond=None)[0]
-        margins = rows @ w
+        acting = np.flatnonzero(multipliers)
+        active = of_held[acting]
+        w = np.linalg.lstsq(active, np.ones(len(active)), rcond=None)[0] / unit
+        margins = program.margins(w.reshape(shape))
+        smallest = float(margins.min())
         margins[held] = np.inf
         violated = np.flatnonzero(margins < 1 - EXACT * settings.tol)
         if not len(violated):
             lam = np.zeros(n)
-            lam[held] = multipliers
-            return w, lam, total
+            lam[held[acting]] = multipliers[acting] / _block(active, multipliers[acting], n) / unit
+            primal = w.reshape(shape)
+            if smallest > 0:
+                primal = primal / (smallest * (1 - SLACK))
+            return PrimalDual(primal=primal, dual=lam), total
         if len(violated) > size:
             violated = violated[_least(margins[violated], size)]
         held = np.concatenate([held, violated])
@@ -126,13 +134,15 @@ def _least(values: NDArray[Any], count: int) -> NDArray[np.intp]:
     return np.argpartition(values, count)[:count]
 
 
-def _scaled(program: MaxMarginProgram, primal: NDArray[Any], lam: NDArray[Any]) -> PrimalDual:
-    """Return points as `conclude` wants them, so that its certificate is that of this method."""
-    smallest = float(np.min(program.margins(primal)))
-    largest = float(np.max(program.design.group_norms(program.dual_blocks(lam))))
-    if smallest > 0 and largest > 0:
-        primal, lam = primal / (smallest * (1 - SLACK)), lam / largest
-    return PrimalDual(primal=primal, dual=lam)
+def _block(active: NDArray[Any], multipliers: NDArray[Any], n: int) -> float:
+    """Return the norm of the block of multipliers (k,), and what rounding takes off their sum.
+
+    Over it they are feasible as the certificate of all n samples sees it, which holds as it is.
+    """
+    terms = float(multipliers @ np.sqrt(np.einsum("kd,kd->k", active, active)))
+    block, lost = float(np.linalg.norm(multipliers @ active)), rounding(len(active) + 2) * terms
+    # Where terms cancel beyond that, their sum is known better: it is compensated there.
+    return (block + (lost if lost <= CLOSE * block else 0.0)) * (1 + rounding(n))
 
 
 @cache
@@ -143,9 +153,9 @@ def _daqp() -> ModuleType | None:
         return None
 
 
-def _signed_rows(program: MaxMarginProgram) -> NDArray[Any]:
-    """(n, J D) rows `y[n] Z[n, j] X[n]`, over a power of two that makes the longest about one."""
+def _signed_rows(program: MaxMarginProgram, unit: float, of: NDArray[np.intp]) -> NDArray[Any]:
+    """(k, J D) rows `y[n] Z[n, j] X[n] / unit` of k samples."""
     design = program.design
-    signs = program.y / power_of_two(float(design.sample_sizes.max()))
-    rows = (signs[:, None] * design.Z)[:, :, None] * design.X[:, None, :]
-    return np.ascontiguousarray(rows.reshape(len(rows), -1))
+    gates = (program.y[of] / unit)[:, None] * design.Z[of]
+    rows = gates[:, :, None] * design.X[of][:, None, :]
+    return np.ascontiguousarray(rows.reshape(len(of), -1))
