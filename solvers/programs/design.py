@@ -74,8 +74,11 @@ class GatedDesign:
     def sample_sizes(self) -> Array:
         """Upper bounds (n,) of the norms of one sample's blocks, `||X[n]|| max_g ||Z[n, g]||`."""
         xp = array_namespace(self.Z)
-        squares = group_sums(self.Z * self.Z, self.group, self.n_groups)
-        gates = xp.sqrt(xp.max(squares, axis=1))
+        if self.Z.shape[1] == 1:
+            gates = xp.abs(self.Z[:, 0])
+        else:
+            squares = group_sums(self.Z * self.Z, self.group, self.n_groups)
+            gates = xp.sqrt(xp.max(squares, axis=1))
         # Relative to the largest entry, so that no square over- or underflows.
         size = self.largest or 1.0
         if isinstance(self.X, np.ndarray) and MIDDLE < size < 1 / MIDDLE:
@@ -86,7 +89,8 @@ class GatedDesign:
     def scores(self, V: Array) -> Array:
         """Scores (n,) of the coefficients `V` (J, D)."""
         xp = array_namespace(self.Z)
-        return xp.sum(matmul(self.X, V.T) * self.Z, axis=1)
+        terms = matmul(self.X, V.T) * self.Z
+        return terms[:, 0] if terms.shape[1] == 1 else xp.sum(terms, axis=1)
 
     def adjoint(self, weights: Array) -> Array:
         """Transposed map: coefficients (J, D) `V[j] = sum_n weights[n] Z[n, j] X[n]`."""

@@ -182,12 +182,7 @@ class HardMarginSVM(NormedFormulation[LinearLimit]):
         ValueError
             If shapes disagree, values are not finite, or labels are not -1 and +1.
         """
-        X, y = real_data(X, y, sparse=True)
-        require_inputs(X)
-        xp = array_namespace(y)
-        Z = xp.ones((int(X.shape[0]), 1), dtype=xp.float64, device=y.device)
-        group = xp.zeros((1,), dtype=xp.int64, device=y.device)
-        return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
+        return _program(X, y)
 
     @door()
     def limit(
@@ -285,9 +280,19 @@ def solve_linear_svm(
     ([True, False, False], [1.0, 0.0], [0.0, -0.419618])
     """
     stated = HardMarginSVM(norm)
-    program = stated.program(X, y)
+    program = _program(X, y)
     if inseparable == "prove":
         return stated.limit(program, stated._solve(program, **solving))
     matrix = stated._matrix_program(program)
     size = matrix.image.shape[1:]
     return solve_split(matrix, np.arange(matrix.image.n_rows), size, np.asarray, **solving)
+
+
+def _program(X: SparseArray, y: Array) -> MaxMarginProgram:
+    """Build the program of inputs and labels that have been through a door."""
+    X, y = real_data(X, y, sparse=True)
+    require_inputs(X)
+    xp = array_namespace(y)
+    Z = xp.ones((int(X.shape[0]), 1), dtype=xp.float64, device=y.device)
+    group = xp.zeros((1,), dtype=xp.int64, device=y.device)
+    return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)

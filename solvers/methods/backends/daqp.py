@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from ...certificates.max_margin import CLOSE, Certificate, certify
 from ...numerics.arrays import is_sparse, is_torch_array
@@ -112,7 +113,7 @@ def _of_all_rows(
         # From the active rows and not from their sum, in which most of many digits may cancel.
         acting = np.flatnonzero(multipliers)
         active = of_held[acting]
-        w = np.linalg.lstsq(active, np.ones(len(active)), rcond=None)[0] / unit
+        w = _at_margin_one(active) / unit
         margins = program.margins(w.reshape(shape))
         smallest = float(margins.min())
         margins[held] = np.inf
@@ -132,6 +133,16 @@ def _of_all_rows(
 def _least(values: NDArray[Any], count: int) -> NDArray[np.intp]:
     """Return the places of the `count` least values."""
     return np.argpartition(values, count)[:count]
+
+
+def _at_margin_one(active: NDArray[Any]) -> NDArray[Any]:
+    """Return the coefficients (D,) of least norm at which rows (k, D) have margin 1."""
+    ones = np.ones(len(active))
+    if len(active) == active.shape[1]:
+        _, _, w, info = lapack.dgesv(active, ones)
+        if info == 0 and np.abs(active @ w - 1).max() <= SLACK:
+            return np.asarray(w)
+    return np.asarray(np.linalg.lstsq(active, ones, rcond=None)[0])
 
 
 def _block(active: NDArray[Any], multipliers: NDArray[Any], n: int) -> float:
