@@ -122,7 +122,7 @@ GOALS = (
         Goal(f"few dimensions, {size}, beside DAQP alone", 1.3, "{:.2g}",
              _ratio(FEW, size, DAQP), floor)
         for size, floor in (
-            ("3000 x 20", "calls of Python in checks and certificate: 2 ms whatever n"),
+            ("3000 x 20", "calls of Python in checks and certificate: a millisecond whatever n"),
             ("200000 x 10", ""), ("1000000 x 10", ""),
         )
     ),
@@ -144,8 +144,7 @@ GOALS = (
     Goal("default run of relu", 10, "{:.2g} s", largest("defaults", "seconds", "model == 'relu'"),
          "3,000 steps of 2 ms, most of it calls of torch, and a local optimum of a second"),
     Goal("the slowest other default run", 8, "{:.2g} s",
-         largest("defaults", "seconds", "model != 'relu'"),
-         "gdln: 5,500 steps of two passes over 8,000 samples"),
+         largest("defaults", "seconds", "model != 'relu'")),
     Goal("two threads beside one, quiet or busy, at most", 1.1, "{:.3g}",
          largest("threads", "ratio", "threads == 2")),
     Goal("wrong statuses of 1,000 random programs", 0, "{:.0f}",
