@@ -7,6 +7,7 @@ import pytest
 
 import implicit_bias as ib
 from solvers import GatedDesign, MaxMarginProgram, Settings, Status, solve
+from solvers.certificates import solution
 from solvers.methods.backends import daqp as few_dimensions
 from solvers.methods.backends.daqp import has_few_dimensions, solve_few_dimensions
 from tests.certificate_checker import assert_honest
@@ -71,6 +72,19 @@ def test_coefficients_do_not_lose_what_cancels_in_the_sum_of_support_vectors() -
     # The points are feasible as they are, so that their certificate is the answer's.
     assert 1 <= certificate.smallest_margin <= 1 + 1e-12
     assert float(answer.dual.sum()) == pytest.approx(certificate.dual_objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [3000, 40_000])
+def test_the_answer_is_certified_once(n: int, monkeypatch) -> None:
+    """It comes at the scale of its certificate, whose rounding grows with the samples."""
+
+    def again(*points: object) -> None:
+        raise AssertionError("certified again")
+
+    monkeypatch.setattr(solution, "certify", again)
+    found = solve(drawn(n, 20))
+    assert found.status is Status.SOLVED
+    assert float(found.dual.sum()) == pytest.approx(found.certificate.dual_objective, rel=1e-12)
 
 
 def test_of_many_samples_a_set_at_a_time_is_solved(monkeypatch) -> None:
