@@ -16,7 +16,7 @@ from ..numerics.checks import require_choice, shown
 from ..numerics.memory import require_memory
 from ..numerics.summation import power_of_two
 from ..programs.design import GatedDesign
-from ..programs.images import Floats, GatedRows, Image, RelativeMargins, Rows, dense_rows
+from ..programs.images import Floats, GatedRows, Image, Products, RelativeMargins, Rows, dense_rows
 from ..programs.max_margin import MaxMarginProgram
 from ..programs.norm_program import (
     NormPoint,
@@ -34,7 +34,7 @@ from .interior.products import solve_products
 from .interior.quadratic import solve_quadratic
 from .interior_point import solve_interior_point
 from .refinement import PrimalDual
-from .sets.rows import solve_on_rows
+from .sets.rows import FIRST, solve_on_rows
 from .settings import Settings, SolverName
 
 # Where the l2 norm goes by its coefficients. Measured on ten classes: of 5,000 planted samples of
@@ -201,6 +201,11 @@ def _solver_of_parts(
     if program.equalities is not None or int(np.prod(image.shape)) <= ALL_ROWS:
         return None
     if norm.blocks == "entries":
+        behind_gates = isinstance(image, GatedRows) and image.shape[0] > 1
+        if norm.over == "sum" or (behind_gates and image.n_rows < 2 * FIRST):
+            return _solve_distinct
+        # Of the largest entry, sets of ten classes took half as many steps more where inputs of one
+        # coefficient were one, and linear programs 16 for 13.
         return lambda part, settings, _: solve_coefficients(part, settings)
     if norm.inside == "l2" or norm.is_factored or image.shape[-2] > LEFT:
         return None
@@ -210,6 +215,23 @@ def _solver_of_parts(
     if isinstance(image, GatedRows) and image.program.design.Z.shape[1] == image.shape[0]:
         return lambda part, settings, _: solve_products(part, settings)
     return None
+
+
+def _solve_distinct(program: NormProgram, settings: Settings, known: Floats) -> NormPoint:
+    """Solve a program of entries, inputs that agree on all samples as one.
+
+    Of the largest entry they may all have the same coefficient, of the sum of entries one has all.
+    """
+    assert isinstance(program.image, Products)
+    largest = program.norm.over == "max"
+    image, place = program.image.distinct(summed=largest)
+    found = solve_coefficients(replace(program, image=image), settings)
+    if found.B is None:
+        return found
+    B = found.B[:, place]
+    if not largest:
+        B[:, np.setdiff1d(np.arange(len(place)), np.unique(place, return_index=True)[1])] = 0.0
+    return found._replace(B=B.reshape(program.image.shape))
 
 
 def _solve_groups(program: NormProgram, settings: Settings) -> NormPoint:

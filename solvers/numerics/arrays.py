@@ -211,8 +211,8 @@ def gram_lower(factor: Array) -> Array:
         return factor @ factor.T
     if factor.shape[1] == 0:
         return np.zeros((factor.shape[0],) * 2, dtype=factor.dtype, order="F")
-    # The Fortran-ordered transpose of a C-ordered array is free, so `trans=1` avoids a copy.
-    return _routine(blas, "syrk", factor)(1.0, factor.T, trans=1, lower=1)
+    matrix, flipped = _fortran(factor)
+    return _routine(blas, "syrk", factor)(1.0, matrix, trans=flipped, lower=1)
 
 
 def gram_full(factor: Array) -> Array:

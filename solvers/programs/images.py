@@ -95,6 +95,61 @@ def dense_rows(image: Image) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
+class _Inputs:
+    """Inputs X (D, n), one a row, and the largest gate."""
+
+    X: Floats
+    gate: float
+
+    @cached_property
+    def squares(self) -> Floats:
+        """Largest square (D,) of each input behind a gate."""
+        return np.asarray((self.gate * np.abs(self.X).max(axis=1)) ** 2)
+
+    @cached_property
+    def single(self) -> NDArray[np.float32]:
+        """The inputs in single precision."""
+        return self.X.astype(np.float32)
+
+    def weighed(self, samples: NDArray[np.int64], weights: Floats, light: float) -> Floats:
+        """Lower triangle of the products of samples with each other.
+
+        Single precision has those inputs whose largest squares, with `weights` (D,), are `light` at
+        most, if they are many: both precisions take longer than one.
+        """
+        few = weights * self.squares <= light
+        few &= 3 * np.count_nonzero(few) > len(few)
+        found = self._weighed(self.X, samples, np.flatnonzero(~few), weights)
+        if np.any(few):
+            unit = float(weights[few].max()) or 1.0
+            chosen = np.where(few, weights, 0.0) / unit
+            found += unit * self._weighed(self.single, samples, np.flatnonzero(few), chosen)
+        return found
+
+    def weighed_with_all(self, samples: NDArray[np.int64], weights: Floats, light: float) -> Floats:
+        """Products of samples with all, in single precision of inputs that are `light`, if many."""
+        few = weights * self.squares <= light
+        few &= 2 * np.count_nonzero(few) > len(few)
+        found = np.zeros((len(samples), self.X.shape[1]))
+        if np.any(few):
+            unit = float(weights[few].max()) or 1.0
+            rough = (np.where(few, weights, 0.0) / unit).astype(np.float32)[:, None]
+            found += unit * ((np.take(self.single, samples, axis=1) * rough).T @ self.single)
+        if not np.all(few):
+            X, rest = (self.X, weights) if not np.any(few) else (self.X[~few], weights[~few])
+            found += (np.take(X, samples, axis=1) * rest[:, None]).T @ X
+        return found
+
+    def _weighed(
+        self, X: np.ndarray, samples: NDArray[np.int64], chosen: NDArray[np.int64], weights: Floats
+    ) -> Floats:
+        """Products of chosen inputs, in the precision of X."""
+        roots = np.sqrt(weights[chosen]).astype(X.dtype)[:, None]
+        X = X if len(chosen) == len(X) else X[chosen]
+        return np.asarray(gram_lower((np.take(X, samples, axis=1) * roots).T))
+
+
+@dataclass(frozen=True, eq=False)
 class Products:
     """Image whose rows are products: `A(B)[i] = sum_j gates[i, j] <B[j], X[sample[i]]>`.
 
@@ -153,36 +208,93 @@ class Products:
         rows = dense_rows(self)
         return (rows * weights[:, None]).T @ rows
 
-    def gram_of_rows(self, weights: Floats) -> Floats:
+    def gram_of_rows(self, weights: Floats, allowed: float = 0.0) -> Floats:
         """Matrix (m, m) `A diag(weights) A'`, of weights (size,) of coefficients that are positive.
 
-        One product of inputs a column, of the rows that the column is no zero of; weights of inputs
-        that agree on all samples, as pixels at the border of images do, are added up.
+        One product of inputs a column, of the rows that the column is no zero of.
+
+        Gates that are open on most samples, and alike there, share one product of all: what closed
+        ones see is taken off again.
+
+        Parameters
+        ----------
+        weights : (size,) array
+        allowed : float
+            What may be lost of an entry: single precision multiplies the inputs of least weight, as
+            far as all that it rounds of them is less.
         """
-        X, alike = self._distinct
+        own = weights.reshape(self.gates.shape[1], -1)
+        # What is rounded has both signs: of so many sums it grows with their root.
+        light = allowed / (math.sqrt(own.size) * float(np.finfo(np.float32).eps))
+        wide = self._wide
         matrix = np.zeros((self.n_rows, self.n_rows))
-        flat = matrix.ravel()
-        for gate, own in zip(self.gates.T, weights.reshape(self.gates.shape[1], -1), strict=True):
+        if np.any(wide):
+            for gate, each in zip(self.gates.T[wide], own[wide], strict=True):
+                closed = np.flatnonzero(gate == 0)
+                seen = self._inputs.weighed_with_all(closed, each, light)
+                seen[:, closed] /= 2
+                matrix[closed] -= seen
+            # Of the order of the matrix the upper triangle is enough.
+            matrix += matrix.T
+            every = np.arange(self.n_rows)
+            matrix += self._inputs.weighed(every, own[wide].sum(axis=0), light).T
+            matrix *= self._common
+            matrix *= self._common[:, None]
+        for gate, each in zip(self.gates.T[~wide], own[~wide], strict=True):
             rows = np.flatnonzero(gate)
             if len(rows) == 0:
                 continue
             samples, place = np.unique(self.sample[rows], return_inverse=True)
-            products = gram_lower(X[samples] * np.sqrt(np.bincount(alike, own)))
+            products = self._inputs.weighed(samples, each, light)
             if not np.array_equal(samples, self.sample[rows]):
                 products = mirror_lower(products)[place[:, None], place]
-            # In the order of `matrix`, whose upper triangle is enough.
-            products = products.T
-            products *= gate[rows, None]
-            products *= gate[rows]
-            flat[rows[:, None] * self.n_rows + rows] += products
+            spread = np.zeros((len(rows), self.n_rows))
+            spread[:, rows] = products.T * gate[rows]
+            spread *= gate[rows, None]
+            matrix[rows] += spread
         return mirror_lower(np.tril(matrix.T))
 
     @cached_property
-    def _distinct(self) -> tuple[Floats, NDArray[np.int64]]:
-        """Inputs (n, d) of which no two agree on all samples, and the place of each in them."""
+    def _common(self) -> Floats:
+        """The first gate (m,) of every row that is not zero."""
+        first = np.argmax(self.gates != 0, axis=1)
+        return np.asarray(self.gates[np.arange(self.n_rows), first])
+
+    @cached_property
+    def _wide(self) -> NDArray[np.bool_]:
+        """Columns (J,) that are zero on few rows and the common gate on the others."""
+        if not np.array_equal(self.sample, np.arange(len(self.X))):
+            return np.zeros(self.gates.shape[1], dtype=bool)
+        n_open = np.count_nonzero(self.gates, axis=0)
+        alike = np.all((self.gates == 0) | (self.gates == self._common[:, None]), axis=0)
+        wide = alike & (2 * (self.n_rows - n_open) * self.n_rows < n_open**2)
+        return np.asarray(wide & (np.count_nonzero(wide) > 1))
+
+    @cached_property
+    def _inputs(self) -> _Inputs:
+        X = np.ascontiguousarray(self.X.T)
+        return _Inputs(X, float(np.abs(self.gates).max(initial=0.0)))
+
+    def distinct(self, *, summed: bool) -> tuple[Products, NDArray[np.int64]]:
+        """Image of inputs of which no two agree on all samples, as pixels at the border do.
+
+        Parameters
+        ----------
+        summed : bool
+            Whether an input is the sum of those that it stands for.
+
+        Returns
+        -------
+        Products
+            With coefficients (J, d).
+        (D,) integer array
+            Place of each input in them.
+        """
         places: dict[bytes, int] = {}
-        alike = np.array([places.setdefault(x.tobytes(), len(places)) for x in self.X.T])
-        return np.ascontiguousarray(self.X[:, np.unique(alike, return_index=True)[1]]), alike
+        place = np.array([places.setdefault(x.tobytes(), len(places)) for x in self.X.T])
+        _, first, count = np.unique(place, return_index=True, return_counts=True)
+        X = self.X[:, first] * (count if summed else 1)
+        return replace(self, X=X, shape=(self.gates.shape[1], len(first))), place
 
     def absolute(self) -> Products:
         """Image of absolute inputs and gates."""

@@ -103,6 +103,33 @@ def test_inputs_that_agree_on_all_samples_weigh_as_often_as_they_come() -> None:
         assert image.gram_of_rows(weights) == pytest.approx((rows * weights) @ rows.T)
 
 
+def test_products_that_open_gates_share_are_rounded_within_what_is_allowed() -> None:
+    rng = np.random.default_rng(4)
+    X, own = rng.normal(size=(40, 30)), rng.choice([-1.0, 1.0], size=40)
+    gates = own[:, None] * (rng.uniform(size=(40, 6)) < [0.95, 0.9, 0.5, 1.0, 0.3, 0.9])
+    gates[:, 2] *= 1.5  # alike on no other column
+    image, weights = Products(X, gates, np.arange(40), (6, 30)), rng.uniform(size=180)
+    rows = (gates[:, :, None] * X[:, None, :]).reshape(40, 180)
+    expected = (rows * weights) @ rows.T
+    assert image.gram_of_rows(weights) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    for heavy in (slice(0), slice(0, None, 4)):  # none, and some of every column
+        weights[heavy] = 1e6
+        expected = (rows * weights) @ rows.T
+        off = np.abs(image.gram_of_rows(weights, allowed=1e-3) - expected).max()
+        assert 1e-8 < off < 1e-3
+
+
+@pytest.mark.parametrize("norm", ["linf", "l1"])
+def test_inputs_that_agree_on_all_samples_are_solved_as_one(norm) -> None:
+    rng = np.random.default_rng(5)
+    X, gates = rng.normal(size=(20, 40)), (rng.uniform(size=(20, 12)) < 0.7).astype(float)
+    X, y = np.concatenate([X, X[:, ::2], X], axis=1), rng.choice([-1.0, 1.0], size=20)
+    design = GatedDesign(X, gates, np.zeros(12, dtype=np.int64))
+    program = NormProgram(GatedRows(MaxMarginProgram(design, y), (12, 100)), Norm.of(norm))
+    ours, vertex = solve_norm(program).require(), solve_norm(program, solver="highs").require()
+    assert ours.certificate.objective == pytest.approx(vertex.certificate.objective, rel=1e-7)
+
+
 @pytest.mark.parametrize("name", TOKENS)
 def test_programs_with_equalities_have_the_optima_of_cvxpy(name) -> None:
     A, E = tokens()

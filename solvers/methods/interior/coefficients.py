@@ -71,6 +71,8 @@ MATRICES = 5
 REFINEMENTS = 3
 # Corrections of coefficients in a box: with none, ten digits' joint program stops at 1e-6.
 BOX_REFINEMENTS = 2
+# Products of s and lam that are off by such a share of their mean need no correction.
+SETTLED = 0.02
 # Residuals, as shares of right-hand sides, that are none: at first, near the optimum, and between
 # these as a share of the gap.
 RESIDUALS = (1e-9, 1e-13)
@@ -79,6 +81,9 @@ RESIDUAL = 1e-6
 RIDGES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 # Bounds come from norms, and not from the cone, once they are as close as this share.
 NEAR = 1e-4
+# What single precision may lose of Newton's matrix of margins, as a share of the least that is
+# added to its diagonal: products of s and lam miss what they aim at by no more than that.
+LOST = 1e-3
 # Squared sums of inputs, beside the largest, below which these are uneven: products of margins
 # know them to half of the digits.
 UNEVEN = 1e-8
@@ -499,7 +504,7 @@ class _CoefficientSystem(_GameSystem):
             rest = -2 * corner - blocks.stack(point.B)  # dB at dV = 0
             pushed = self._inverted(rest)
             own = [-blocks.flat(self.cone.C), blocks.flat(pushed)]
-            trace = float(np.trace(of_cone, axis1=1, axis2=2).sum())
+            trace = float(np.einsum("bii->", of_cone))
             small.append(trace - 1 + float(np.sum(self.h * pushed)))
         first = self.newton.solve(self._reduced(game.adjoint(pull), *own))
         z = np.linalg.solve(self.small, np.array(small) - self.G.T @ first)
@@ -545,7 +550,7 @@ class _MarginSystem(_GameSystem):
         """Matrix `A op A'`, of equalities too."""
         game = self.game
         if isinstance(game.image, Products) and game.by_entries:
-            return game.image.gram_of_rows(self.line.operator())
+            return game.image.gram_of_rows(self.line.operator(), LOST * float(self.slopes.min()))
         if game.products is not None and isinstance(self.line, Line):
             return game.products.gram_of_margins(self.line.P, self.cone.Z)
         place = game.blocks.place
@@ -563,7 +568,7 @@ class _MarginSystem(_GameSystem):
         right = -game.rows_of(blocks.flat(rest))
         right[: self.m] += wanted / point.lam - point.s
         right[self.m :] -= game.E @ point.B
-        trace = float(np.trace(of_cone, axis1=1, axis2=2).sum())
+        trace = float(np.einsum("bii->", of_cone))
         first = self.newton.solve(right)
         z = np.linalg.solve(self.small, self.F.T @ first - np.array([0.0, trace - 1]))
         # The operator would magnify the rounding of A'(lam + dlam) - C.
@@ -591,7 +596,7 @@ class _BoxSystem(_GameSystem):
         self.inverse = self.line.inverse().ravel()
         self.slopes = point.s / point.lam
         assert isinstance(game.image, Products)
-        matrix = game.image.gram_of_rows(self.inverse)
+        matrix = game.image.gram_of_rows(self.inverse, LOST * float(self.slopes.min()))
         matrix[np.diag_indices(len(matrix))] += self.slopes
         # The optimal multipliers are next to its null space. As their sum is known, a multiple of
         # the matrix of ones may be added.
@@ -606,17 +611,22 @@ class _BoxSystem(_GameSystem):
         game, point = self.game, self.point
         corner = 2 * of_cone[:, 0, 1]
         dB, lam, dgamma = self.inverse * corner, np.zeros_like(point.lam), 0.0
-        for _ in range(1 + BOX_REFINEMENTS):
-            rest = wanted / point.lam - self.slopes * lam - game.scores(dB) + dgamma
+        seen = game.scores(dB) if np.any(corner) else np.zeros_like(lam)
+        settled = SETTLED * point.mu()
+        for done in range(1 + BOX_REFINEMENTS):
+            rest = wanted / point.lam - self.slopes * lam - seen + dgamma
+            if done > 0 and float(np.abs(rest * point.lam).max()) <= settled:
+                break
             missing = 1 - float(lam.sum())
             first = cholesky_solve(self.factor, rest + self.added * missing)
             by = (missing - float(first.sum())) / float(self.ones.sum())
             change = first + by * self.ones
             lam, dgamma = lam + change, dgamma + by
             dB = dB + self.inverse * game.adjoint(change)
+            seen = game.scores(dB)
         dC = game.blocks.stack(dB)
         dZ = self.line.multiplier_step(bordered(dC, 0.0), of_cone)
-        ds = game.scores(dB) - dgamma
+        ds = seen - dgamma
         return _Point(dB, dgamma, ds, lam - point.lam, Cone(dC, 0.0, dZ))
 
 
