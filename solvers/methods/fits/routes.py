@@ -19,6 +19,7 @@ from ...programs.images import Floats
 from ...programs.mean_losses import Exact, LogLoss, Squared
 from ..interior.box import solve_box
 from ..interior.group_rows import RowsPoint, RowsProgram, solve_rows
+from .conjugate import ManySamples, solve_many
 from .interpolation import solve_interpolation
 from .newton import (
     blocks_of,
@@ -35,6 +36,8 @@ from .proximal import solve_proximal
 # Samples for each coefficient from which one unknown a coefficient is less work, and coefficients
 # up to which it is tried where the samples' method does not come through.
 _TALL, _MOST_COEFFICIENTS = 2.0, 4000
+# Samples from which systems of them cost more than conjugate gradients.
+_MANY = 3000
 # Proximal gradients before Newton's method is tried, and coefficients up to which it is. Its steps
 # take longer with norms of matrices, which have so many gradients more a pair of coefficients.
 _TRIED, _MOST_CONES, _PER_PAIR = 500, 500, 0.05
@@ -182,6 +185,10 @@ def _by_rows(
     n, m = len(problem.y), columns.shape[1] * inputs.shape[1]
     if not interpolating and n > _TALL * m:
         return _by_groups(problem, regulariser, group, tol)
+    if not interpolating and inputs is problem.X and n >= _MANY:
+        found = _by_many(problem, regulariser, group, tol, max_iterations, start)
+        if fit_bounds(problem, regulariser, found.zeta, found.r).gap <= tol:
+            return found
     loss = Exact(np.ones(n)) if interpolating else problem.loss
     program = RowsProgram(inputs @ inputs.T, columns, group, problem.y, loss, regulariser.lam)
 
@@ -210,6 +217,29 @@ def _by_rows(
         if fit_bounds(problem, regulariser, other.zeta, other.r).gap < best:
             return other
     return FitPoint(read(replace(at, t=t)), at.r, "interior point in the rows", iterations)
+
+
+def _by_many(
+    problem: FitProgram,
+    regulariser: Penalty,
+    group: NDArray[np.int64],
+    tol: float,
+    max_iterations: int,
+    start: Floats | None,
+) -> FitPoint:
+    """Solve a group penalty of many samples without a system of all of them."""
+
+    def gap(blocks: Floats) -> float:
+        return fit_bounds(problem, regulariser, blocks.reshape(problem.shape)).gap
+
+    if start is None:
+        start = problem.multipliers(np.zeros(problem.shape))
+    program = ManySamples(problem, group, regulariser.lam)
+    blocks, steps = solve_many(program, start, gap, tol=tol / 3, max_iterations=max_iterations)
+    V = problem.adjoint(problem.multipliers(blocks)).reshape(blocks.shape)
+    slack = 1 - program.norms(V) / regulariser.lam
+    pruned, _ = _pruned(blocks, slack[group, None], gap, tol)
+    return _point(problem, pruned, "Newton by conjugate gradients", steps)
 
 
 def _by_groups(
