@@ -185,6 +185,8 @@ def _show(report: Report, *, as_json: bool, details: bool, explain: bool, quiet:
             say(report.to_json())
     except OSError as error:  # what follows may still reach the disk
         say(f"Error: the results could not be printed: {error}", err=True)
+        # What it holds back would fail once more at the end, with an exit code of its own.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         return False
     return True
 

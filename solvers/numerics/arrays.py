@@ -284,25 +284,12 @@ def matmul(left: Array, right: Array) -> Array:
         return (right.T @ left.T).T
     rows = left if left.ndim == 2 else left[None, :]
     columns = right if right.ndim == 2 else right[:, None]
-    if columns.shape[1] == 1 and rows.size:
-        product = _times_vector(rows, columns[:, 0])[:, None]
-    elif len(rows) == 1 and columns.size:
-        product = _times_vector(columns.T, rows[0])[None, :]
-    else:
-        # In Fortran order (right^T left^T) is what (left right) is in C order: nothing is copied.
-        (b, flip_b), (a, flip_a) = _fortran(columns), _fortran(rows)
-        gemm = _routine(blas, "gemm", left)
-        product = gemm(1.0, b, a, trans_a=1 - flip_b, trans_b=1 - flip_a).T
+    # In Fortran order (right^T left^T) is what (left right) is in C order: nothing is copied.
+    (b, flip_b), (a, flip_a) = _fortran(columns), _fortran(rows)
+    product = _routine(blas, "gemm", left)(1.0, b, a, trans_a=1 - flip_b, trans_b=1 - flip_a).T
     if left.ndim == 1:
         product = product[0]
     return product if right.ndim == 2 else product[..., 0]
-
-
-def _times_vector(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Product of a matrix that is not empty and a vector, in one pass over the matrix."""
-    columns, flip = _fortran(matrix)
-    product: np.ndarray = _routine(blas, "gemv", matrix)(1.0, columns, vector, trans=flip)
-    return product
 
 
 def _fortran(matrix: np.ndarray) -> tuple[np.ndarray, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -230,15 +229,12 @@ def test_points_of_one_label_that_sum_to_zero_are_never_separable() -> None:
     The rounding of adding up 1e5 equal terms has one sign as long as the sum's exponent stays.
     """
     D, a, b = 100_000, 0.974471837468883, 0.9898443542548421  # multiples of 2^-45
-    X, primal = np.outer([a, b, -(a + b)], np.append(np.ones(D), 0.0)), np.ones((2, D + 1))
-    # Behind a second gate that is shut, since products of matrices add term by term.
-    design = GatedDesign(X, np.tile([1.0, 0.0], (3, 1)), np.zeros(2, dtype=np.int64))
-    program = MaxMarginProgram(design, np.ones(3))
-    sums = program.margins(primal)
+    X, primal = np.outer([a, b, -(a + b)], np.append(np.ones(D), 0.0)), np.ones((1, D + 1))
+    sums = linear_program(X, np.ones(3)).margins(primal)
     # The last column shares out by how much they exceed zero, on a grid that adds up exactly.
     last = -np.round((sums[:2] - sum(sums) / 3) * 2**34) / 2**34
     X[:, -1] = [*last, -sum(last)]
-    program = replace(program, design=replace(design, X=X))
+    program = linear_program(X, np.ones(3))
     assert sum(map(Fraction, X[:, 0])) == sum(map(Fraction, X[:, -1])) == 0
     # How many units depends on the order in which the BLAS of this processor adds.
     assert program.margins(primal).min() > 2**-52 * np.abs(X).sum(axis=1).max()

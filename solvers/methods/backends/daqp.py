@@ -148,7 +148,8 @@ def _at_margin_one(active: NDArray[Any]) -> NDArray[Any]:
 def _block(active: NDArray[Any], multipliers: NDArray[Any], n: int) -> float:
     """Return the norm of the block of multipliers (k,), and what rounding takes off their sum.
 
-    Over it they are feasible as the certificate of all n samples sees it, which holds as it is.
+    Over it they are feasible as the certificate of all n samples sees it, which then holds as it
+    is, unless its own sums of many thousands of samples round by more.
     """
     terms = float(multipliers @ np.sqrt(np.einsum("kd,kd->k", active, active)))
     block, lost = float(np.linalg.norm(multipliers @ active)), rounding(len(active) + 2) * terms
