@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -186,7 +186,7 @@ def _show(report: Report, *, as_json: bool, details: bool, explain: bool, quiet:
     except OSError as error:  # what follows may still reach the disk
         say(f"Error: the results could not be printed: {error}", err=True)
         # What it holds back would fail once more at the end, with an exit code of its own.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        sys.stdout = _nowhere()
         return False
     return True
 
@@ -195,7 +195,12 @@ def _open_streams() -> None:
     """Open streams that were closed before the program began, to nowhere."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+            setattr(sys, name, _nowhere())
+
+
+def _nowhere() -> TextIO:
+    """Open a stream of which nothing is kept."""
+    return open(os.devnull, "w")
 
 
 def _check_files(plot: Path | None, page: Path | None) -> None:

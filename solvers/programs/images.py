@@ -117,28 +117,35 @@ class _Inputs:
         Single precision has those inputs whose largest squares, with `weights` (D,), are `light` at
         most, if they are many: both precisions take longer than one.
         """
-        few = weights * self.squares <= light
-        few &= 3 * np.count_nonzero(few) > len(few)
+        few, unit, rough = self._light(weights, light, 3)
         found = self._weighed(self.X, samples, np.flatnonzero(~few), weights)
         if np.any(few):
-            unit = float(weights[few].max()) or 1.0
-            chosen = np.where(few, weights, 0.0) / unit
-            found += unit * self._weighed(self.single, samples, np.flatnonzero(few), chosen)
+            found += unit * self._weighed(self.single, samples, np.flatnonzero(few), rough)
         return found
 
     def weighed_with_all(self, samples: NDArray[np.int64], weights: Floats, light: float) -> Floats:
         """Products of samples with all, in single precision of inputs that are `light`, if many."""
-        few = weights * self.squares <= light
-        few &= 2 * np.count_nonzero(few) > len(few)
+        few, unit, rough = self._light(weights, light, 2)
         found = np.zeros((len(samples), self.X.shape[1]))
         if np.any(few):
-            unit = float(weights[few].max()) or 1.0
-            rough = (np.where(few, weights, 0.0) / unit).astype(np.float32)[:, None]
-            found += unit * ((np.take(self.single, samples, axis=1) * rough).T @ self.single)
+            own = np.take(self.single, samples, axis=1) * rough.astype(np.float32)[:, None]
+            found += unit * (own.T @ self.single)
         if not np.all(few):
             X, rest = (self.X, weights) if not np.any(few) else (self.X[~few], weights[~few])
             found += (np.take(X, samples, axis=1) * rest[:, None]).T @ X
         return found
+
+    def _light(
+        self, weights: Floats, light: float, part: int
+    ) -> tuple[NDArray[np.bool_], float, Floats]:
+        """Inputs that are light, their largest weight, and their weights over it, 0 elsewhere.
+
+        None are where no more than one in `part` is.
+        """
+        few = weights * self.squares <= light
+        few &= part * np.count_nonzero(few) > len(few)
+        unit = float(weights[few].max(initial=0.0)) or 1.0
+        return few, unit, np.where(few, weights, 0.0) / unit
 
     def _weighed(
         self, X: np.ndarray, samples: NDArray[np.int64], chosen: NDArray[np.int64], weights: Floats

@@ -149,10 +149,11 @@ def solve_many(
     best, preconditioner = (math.inf, point.blocks), None
     while True:
         V = program.pull(point)
-        bare = program.at(np.where(program.dead(V)[:, None], 0.0, point.blocks))
-        if bare.value < point.value:
-            point, V = bare, program.pull(bare)
-        gone = ~np.any(point.blocks, axis=1)
+        dead, gone = program.dead(V), ~np.any(point.blocks, axis=1)
+        if np.any(dead & ~gone):
+            bare = program.at(np.where(dead[:, None], 0.0, point.blocks))
+            if bare.value < point.value:
+                point, V, gone = bare, program.pull(bare), gone | dead
         back = gone & (program.norms(V) > lam)[group]
         if back.any():
             point = program.longest(point, np.where(back[:, None], V, 0.0))
