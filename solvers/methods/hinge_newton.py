@@ -163,34 +163,36 @@ def _step(
 ) -> tuple[Floats, Floats, Floats, Floats] | None:
     """Multipliers, those of pairs, norms and groups after a Newton step; None if it is singular."""
     samples, groups = np.flatnonzero(active.samples), np.flatnonzero(active.groups)
-    p = len(samples)
+    p, inputs = len(samples), program.X[samples]
     slopes = program.linear - program.hinges * np.where(active.kinks, False, active.gates)
-    size = p + int(active.kinks[:, groups].sum())
+    slopes, hinges = slopes[np.ix_(samples, groups)], program.hinges[np.ix_(samples, groups)]
+    at_kink = active.kinks[np.ix_(samples, groups)]
+    size = p + int(at_kink.sum())
     matrix = np.zeros((size + len(groups), size + len(groups)))
     right, w = np.zeros(size + len(groups)), np.zeros(size)
-    w[:p], right[:p] = lam[samples], 1.0
     radii = np.maximum(norms, _LIVE * np.max(norms))
-    parts = []
+    gram = inputs @ inputs.T
+    # Weights of the inputs in the blocks v_h, and products of inputs and blocks.
+    weights = slopes * lam[samples, None]
+    weights -= np.where(at_kink, hinges * mu[np.ix_(samples, groups)], 0.0)
+    products = gram @ weights
+    w[:p], right[:p] = lam[samples], 1.0
+    matrix[:p, :p] = ((slopes * radii[groups]) @ slopes.T) * gram
     end = p
-    for column, h in enumerate(groups, start=size):
-        at_kink = np.flatnonzero(active.kinks[:, h])
-        rows = np.concatenate([np.arange(p), np.arange(end, end + len(at_kink))])
-        end += len(at_kink)
-        # ``v_h = B^T w`` of the multipliers of samples and of the group's kinks.
-        B = np.concatenate(
-            [
-                slopes[samples, h, None] * program.X[samples],
-                -program.hinges[at_kink, h, None] * program.X[at_kink],
-            ]
-        )
-        w[rows[p:]] = mu[at_kink, h]
-        v = w[rows] @ B
-        along = B @ v
-        matrix[np.ix_(rows, rows)] += radii[h] * (B @ B.T)
-        matrix[rows, column] = matrix[column, rows] = along
+    for column, h in enumerate(groups):
+        kinks = np.flatnonzero(at_kink[:, column])
+        rows = np.arange(end, end + len(kinks))
+        end += len(kinks)
+        bends, slope = -hinges[kinks, column], slopes[:, column]
+        w[rows] = mu[samples[kinks], h]
+        beside = radii[h] * slope[:, None] * gram[:, kinks] * bends
+        matrix[:p, rows], matrix[rows, :p] = beside, beside.T
+        matrix[np.ix_(rows, rows)] = radii[h] * bends[:, None] * gram[np.ix_(kinks, kinks)] * bends
+        along = np.concatenate([slope * products[:, column], bends * products[kinks, column]])
+        rows = np.concatenate([np.arange(p), rows])
+        matrix[rows, size + column] = matrix[size + column, rows] = along
         right[rows] -= radii[h] * along
-        right[column] = (1 - v @ v) / 2
-        parts.append((h, at_kink, rows, B))
+        right[size + column] = (1 - weights[:, column] @ products[:, column]) / 2
     moved = _solved(matrix, right, size)
     if moved is None:
         return None
@@ -199,9 +201,12 @@ def _step(
     lam, u = np.zeros(len(lam)), np.zeros((len(norms), program.X.shape[1]))
     lam[samples] = w[:p]
     mu = lam[:, None] * active.gates
-    for h, at_kink, rows, B in parts:
-        mu[at_kink, h] = w[rows[p:]]
-        u[h] = max(radii[h], 0.0) * (w[rows] @ B)
+    # In the order of the unknowns: one group after the other.
+    column, kink = np.nonzero(at_kink.T)
+    mu[samples[kink], groups[column]] = w[p:]
+    weights = slopes * w[:p, None]
+    weights[kink, column] -= hinges[kink, column] * w[p:]
+    u[groups] = np.maximum(radii[groups], 0.0)[:, None] * (weights.T @ inputs)
     return lam, mu, np.where(active.groups, radii, 0.0), u
 
 
