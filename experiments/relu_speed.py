@@ -3,16 +3,19 @@
     python -m experiments.relu_speed [--data-dir DIR] --out experiments/results
 
 One row a number of samples and units, one thread: seconds and programs of the whole search from a
-network of 1,000 steps, seconds and gap of its first program, of the next one from its solution, and
-of the first by Clarabel in cvxpy's own statement, where that takes no more than some minutes.
-With a folder of MNIST's files also some of its images. Searches and programs are given up after 200
-seconds. `relu_speed.csv`; rows that are there are kept.
+network of 1,000 steps, seconds and gap of its first program, of the next one from its solution on
+the units that are live there, and of the first by Clarabel in cvxpy's own statement, where that
+takes no more than some minutes.
+With a folder of MNIST's files also some of its images. Searches are given up after 120 seconds,
+programs alone after 60; those of 200 units are solved to a gap of a thousandth, as the search does
+at first. `relu_speed.csv`; rows that are there are kept.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,10 @@ import click
 import numpy as np
 
 import implicit_bias as ib
-from solvers import HingeProgram, solve_hinge
+from implicit_bias.limits.relu.descent import live_units
+from implicit_bias.limits.relu.problem import ReLUProblem, merged
+from implicit_bias.limits.relu.search import units_at
+from solvers import solve_hinge
 
 from .interrupts import finished
 from .speed.cases import halves
@@ -30,8 +36,10 @@ KEY = ("data", "samples", "units")
 SIZES = ((60, 12), (300, 12), (300, 50), (1000, 50), (1797, 50))
 OF_IMAGES = ((1000, 50), (1000, 200))
 STEPS = 1000
-# Seconds after which a search, or a program, begins no further step.
-LIMIT = 200.0
+# Seconds after which a search, and a program alone, begin no further step.
+LIMIT, OF_PROGRAM = 120.0, 60.0
+# Pairs beyond which programs are solved to the gap that the search asks of them at first.
+MANY, ROUGH = 100_000, 1e-3
 # Entries of the products of samples and units up to which Clarabel is asked.
 CLARABEL = 300 * 50
 
@@ -49,12 +57,6 @@ def by_clarabel(X: np.ndarray, y: np.ndarray, signs: np.ndarray, gates: np.ndarr
     return float(problem.solve(solver="CLARABEL"))
 
 
-def program_of(y: np.ndarray, X: np.ndarray, signs: np.ndarray, gates: np.ndarray) -> HingeProgram:
-    """The program of ReLU units on gates of helping pairs."""
-    helping = y[:, None] * signs > 0
-    return HingeProgram(X, np.where(helping, gates, 0.0), np.where(helping, 0.0, 1.0))
-
-
 def row(samples: int, units: int, data_dir: Path | None = None) -> dict[str, Any]:
     """One network, its first programs and the whole search."""
     X, y = halves(data_dir, samples, seed=0)
@@ -62,16 +64,22 @@ def row(samples: int, units: int, data_dir: Path | None = None) -> dict[str, Any
     settings = ib.TrainingSettings(trainer="annealed", schedule=((STEPS, None),))
     finished(ib.train(network, X, y, settings=settings))
     w1, w2 = (layer.detach().numpy() for layer in network.layers)
-    u, signs = np.abs(w2.T) * w1, np.sign(w2[0])
-    first = program_of(y, X, signs, X @ u.T > 0)
-    seconds, solved = timed(lambda: solve_hinge(first, u, max_seconds=LIMIT))
-    live = np.linalg.norm(solved.u, axis=1) > 0
-    after = program_of(y, X, signs, X @ np.where(live[:, None], solved.u, u).T > 0)
-    guess = (solved.multipliers, solved.shares)
-    again, following = timed(lambda: solve_hinge(after, solved.u, guess=guess, max_seconds=LIMIT))
+    problem = ReLUProblem.checked(X, y)
+    own, _ = merged(problem, units_at(problem, np.abs(w2.T) * w1, np.sign(w2[0])))
+    first, ends_at = problem.program(own), ROUGH if samples * units > MANY else None
+    seconds, solved = timed(
+        lambda: solve_hinge(first, own.u, ends_at=ends_at, max_seconds=OF_PROGRAM)
+    )
+    blocks = first.blocks(solved.multipliers, solved.shares)
+    live = live_units(np.linalg.norm(solved.u, axis=1), blocks)
+    left = replace(own, u=solved.u, gates=problem.X @ solved.u.T > 0).take(live)
+    after, guess = problem.program(left), (solved.multipliers, solved.shares[:, live])
+    again, following = timed(
+        lambda: solve_hinge(after, left.u, guess=guess, ends_at=ends_at, max_seconds=OF_PROGRAM)
+    )
     clarabel, optimum = float("nan"), float("nan")
     if samples * units <= CLARABEL:
-        clarabel, optimum = timed(lambda: by_clarabel(X, y, signs, X @ u.T > 0))
+        clarabel, optimum = timed(lambda: by_clarabel(problem.X, y, own.signs, own.gates))
     whole, limit = timed(
         lambda: ib.limits.relu_local_limit(network, X, y, max_patterns=1, max_seconds=LIMIT)
     )
@@ -82,7 +90,9 @@ def row(samples: int, units: int, data_dir: Path | None = None) -> dict[str, Any
         "gap": limit.gap, "live": len(limit.units), "support": int(limit.support.sum()),
         "kinks": limit.kinks_opposing, "first_seconds": seconds,
         "first_gap": solved.certificate.gap, "first_lassos": solved.solves,
-        "next_seconds": again, "next_lassos": following.solves, "next_steps": following.steps,
+        "first_iterations": solved.iterations, "next_seconds": again,
+        "next_gap": following.certificate.gap, "next_lassos": following.solves,
+        "next_iterations": following.iterations, "next_steps": following.steps,
         "clarabel_seconds": clarabel,
         "clarabel_difference": optimum / solved.certificate.objective - 1,
     }  # fmt: skip

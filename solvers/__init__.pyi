@@ -28,8 +28,8 @@ from .methods.dispatch import SOLVERS as SOLVERS
 from .methods.dispatch import solve as solve
 from .methods.fits.routes import FitPoint as FitPoint
 from .methods.fits.routes import solve_fit_program as solve_fit_program
-from .methods.hinge_rows import HingeSolution as HingeSolution
-from .methods.hinge_rows import solve_hinge as solve_hinge
+from .methods.hinges import HingeSolution as HingeSolution
+from .methods.hinges import solve_hinge as solve_hinge
 from .methods.interior.kernel import solve_kernel as solve_kernel
 from .methods.least_squares import FitCertificate as FitCertificate
 from .methods.least_squares import LeastSquaresSolution as LeastSquaresSolution

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
+from ..numerics.arrays import NotPositiveDefinite
+from ..numerics.factor import Factor
 from ..programs.hinge_program import (
     Floats,
     HingeCertificate,
@@ -25,11 +29,17 @@ _POSITIVE, _LIVE = 1e-6, 1e-9
 # What rounding may take from a margin or add to a norm of 1.
 _ROUNDING = 1e-11
 # Steps in all, and those after the best point; from near the solution 3 to 12 were needed.
-_MAX_STEPS, _PATIENCE = 30, 6
+_MAX_STEPS, _PATIENCE = 40, 10
 # Unknowns of one step: 200 MB.
 _MAX_UNKNOWNS = 5000
+# What keeps multipliers in place that are not unique, beside diagonals of 1.
+_RIDGE = 1e-13
 # Gaps beyond which the steps lead nowhere.
 _LOST = 100.0
+# Gaps at which they are tried, and how much smaller than at the last trial.
+_NEAR, _NEARER = 1e-2, 0.3
+# Gaps that are asked for without it.
+_ROUGH = 1e-5
 
 
 class HingePoint(NamedTuple):
@@ -46,6 +56,76 @@ class Polished(NamedTuple):
     point: HingePoint
     certificate: HingeCertificate
     steps: int
+
+
+class HingeRun:
+    """The best points of a program so far, which Newton's method ends once they are near.
+
+    It is not tried where the gap need not be small.
+
+    Attributes
+    ----------
+    program : HingeProgram
+    tight : float
+        Gap at which it ends.
+    deadline : float
+        Moment of `time.perf_counter` after which nothing further begins.
+    found : HingePoint or None
+        Groups of the least objective, multipliers and shares of the highest bound.
+    gap : float
+        Theirs.
+    steps : int
+        Newton's, to the point; 0 if it is not from these.
+    solves, rows, iterations : int
+        What other methods count.
+    """
+
+    def __init__(self, program: HingeProgram, tight: float, deadline: float) -> None:
+        self.program, self.tight, self.deadline = program, tight, deadline
+        self.found: HingePoint | None = None
+        self.steps = self.solves = self.rows = self.iterations = 0
+        self._objective, self._bound = math.inf, 0.0
+        self._tried = _NEAR if tight < _ROUGH else 0.0
+
+    @property
+    def gap(self) -> float:
+        return self._objective / self._bound - 1 if self._bound > 0 else math.inf
+
+    @property
+    def spent(self) -> bool:
+        """True if nothing further may begin."""
+        return time.perf_counter() > self.deadline
+
+    def take(self, point: HingePoint) -> bool:
+        """Take a point in; return whether the lower bound rose."""
+        certificate = certify_hinge(self.program, *point)
+        rose = certificate.dual_objective > self._bound
+        fell = certificate.objective < self._objective
+        best = point if self.found is None else self.found
+        self.found = HingePoint(
+            point.u if fell else best.u,
+            point.lam if rose else best.lam,
+            point.shares if rose else best.shares,
+        )
+        self._bound = max(self._bound, certificate.dual_objective)
+        self._objective = min(self._objective, certificate.objective)
+        return rose
+
+    def ended(self) -> bool:
+        """Return whether the gap is small enough, if need be by Newton's method."""
+        if self.found is not None and self.gap <= self._tried:
+            self._tried = _NEARER * self.gap
+            self.newton(self.found, min(self.gap, self.tight))
+        return self.gap <= self.tight
+
+    def newton(self, point: HingePoint, tight: float) -> bool:
+        """Take Newton's steps from a point, if they end at a gap that is small enough."""
+        near = polished(self.program, point)
+        ends = near is not None and near.certificate.gap <= tight
+        if near is not None and ends:
+            self.steps = near.steps
+            self.take(near.point)
+        return ends
 
 
 @dataclass(eq=False)
@@ -153,7 +233,8 @@ def _begun(program: HingeProgram, lam: Floats, norms: Floats, point: HingePoint)
     slack = 1 - np.linalg.norm(program.blocks(lam, shares), axis=1)
     groups = norms / norms.sum() > np.maximum(slack, _LIVE)
     room = np.minimum(shares, 1 - shares)
-    between = (room > _POSITIVE) & (np.abs(products) < room * usual)
+    sizes = np.mean(np.abs(products), axis=0)
+    between = (room > _POSITIVE) & (np.abs(products) < room * sizes)
     kinks = (program.hinges > 0) & between & samples[:, None] & groups
     return _ActiveSet(samples, groups, kinks, products > 0)
 
@@ -167,47 +248,50 @@ def _step(
     slopes = program.linear - program.hinges * np.where(active.kinks, False, active.gates)
     slopes, hinges = slopes[np.ix_(samples, groups)], program.hinges[np.ix_(samples, groups)]
     at_kink = active.kinks[np.ix_(samples, groups)]
-    size = p + int(at_kink.sum())
-    matrix = np.zeros((size + len(groups), size + len(groups)))
-    right, w = np.zeros(size + len(groups)), np.zeros(size)
     radii = np.maximum(norms, _LIVE * np.max(norms))
     gram = inputs @ inputs.T
     # Weights of the inputs in the blocks v_h, and products of inputs and blocks.
     weights = slopes * lam[samples, None]
     weights -= np.where(at_kink, hinges * mu[np.ix_(samples, groups)], 0.0)
     products = gram @ weights
-    w[:p], right[:p] = lam[samples], 1.0
+    # Multipliers of samples and norms; those of a group's kinks are eliminated.
+    matrix = np.zeros((p + len(groups), p + len(groups)))
     matrix[:p, :p] = ((slopes * radii[groups]) @ slopes.T) * gram
-    end = p
+    along = slopes * products
+    matrix[:p, p:], matrix[p:, :p] = along, along.T
+    right = np.concatenate([1 - along @ radii[groups], (1 - (weights * products).sum(axis=0)) / 2])
+    eliminated = []
     for column, h in enumerate(groups):
         kinks = np.flatnonzero(at_kink[:, column])
-        rows = np.arange(end, end + len(kinks))
-        end += len(kinks)
-        bends, slope = -hinges[kinks, column], slopes[:, column]
-        w[rows] = mu[samples[kinks], h]
-        beside = radii[h] * slope[:, None] * gram[:, kinks] * bends
-        matrix[:p, rows], matrix[rows, :p] = beside, beside.T
-        matrix[np.ix_(rows, rows)] = radii[h] * bends[:, None] * gram[np.ix_(kinks, kinks)] * bends
-        along = np.concatenate([slope * products[:, column], bends * products[kinks, column]])
-        rows = np.concatenate([np.arange(p), rows])
-        matrix[rows, size + column] = matrix[size + column, rows] = along
-        right[rows] -= radii[h] * along
-        right[size + column] = (1 - weights[:, column] @ products[:, column]) / 2
-    moved = _solved(matrix, right, size)
+        if not len(kinks):
+            continue
+        bends = -hinges[kinks, column]
+        own = radii[h] * bends[:, None] * gram[np.ix_(kinks, kinks)] * bends
+        border = np.zeros((len(kinks), len(right) + 1))
+        border[:, :p] = radii[h] * bends[:, None] * gram[kinks] * slopes[:, column]
+        border[:, p + column] = bends * products[kinks, column]
+        border[:, -1] = -radii[h] * border[:, p + column]
+        try:
+            solved = Factor(own, _RIDGE).solve(border)
+        except NotPositiveDefinite:
+            return None
+        matrix -= border[:, :-1].T @ solved[:, :-1]
+        right -= border[:, :-1].T @ solved[:, -1]
+        eliminated.append((column, kinks, solved))
+    moved = _solved(matrix, right, p)
     if moved is None:
         return None
-    w += moved[:size]
-    radii[groups] += moved[size:]
-    lam, u = np.zeros(len(lam)), np.zeros((len(norms), program.X.shape[1]))
-    lam[samples] = w[:p]
-    mu = lam[:, None] * active.gates
-    # In the order of the unknowns: one group after the other.
-    column, kink = np.nonzero(at_kink.T)
-    mu[samples[kink], groups[column]] = w[p:]
-    weights = slopes * w[:p, None]
-    weights[kink, column] -= hinges[kink, column] * w[p:]
+    new_lam, u = np.zeros(len(lam)), np.zeros((len(norms), program.X.shape[1]))
+    new_lam[samples] = lam[samples] + moved[:p]
+    new_mu = new_lam[:, None] * active.gates
+    weights = slopes * new_lam[samples, None]
+    for column, kinks, solved in eliminated:
+        at = mu[samples[kinks], groups[column]] + solved[:, -1] - solved[:, :-1] @ moved
+        new_mu[samples[kinks], groups[column]] = at
+        weights[kinks, column] -= hinges[kinks, column] * at
+    radii[groups] += moved[p:]
     u[groups] = np.maximum(radii[groups], 0.0)[:, None] * (weights.T @ inputs)
-    return lam, mu, np.where(active.groups, radii, 0.0), u
+    return new_lam, new_mu, np.where(active.groups, radii, 0.0), u
 
 
 def _solved(matrix: Floats, right: Floats, size: int) -> Floats | None:
@@ -216,7 +300,7 @@ def _solved(matrix: Floats, right: Floats, size: int) -> Floats | None:
     diagonal = np.sqrt(np.abs(np.diag(matrix)[:size]))
     scales[:size] = np.where(diagonal > 0, diagonal, 1.0)
     scaled = matrix / scales[:, None] / scales
-    scaled[np.arange(size), np.arange(size)] += 1e-13
+    scaled[np.arange(size), np.arange(size)] += _RIDGE
     try:
         moved = np.linalg.solve(scaled, right / scales) / scales
     except np.linalg.LinAlgError:

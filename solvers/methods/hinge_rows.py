@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificates.answer import Answer
 from ..certificates.status import Status
-from ..numerics.checks import require_positive, require_shape, require_tolerance
 from ..programs.design import GatedDesign
-from ..programs.hinge_program import (
-    Floats,
-    HingeCertificate,
-    HingeProgram,
-    certify_hinge,
-    margins_of,
-)
+from ..programs.hinge_program import Floats, HingeProgram, margins_of
 from ..programs.max_margin import MaxMarginProgram
 from .dispatch import solve
-from .hinge_newton import HingePoint, polished
+from .hinge_newton import HingePoint, HingeRun
 from .settings import Settings
 
 Flags = NDArray[np.bool_]
 
-# Asked of each group lasso: the bounds of the program are as near to each other as those of the
-# last one.
-_TIGHT = 1e-10
 # Gap of a lasso beside that of the program before it, and the largest.
 _LOOSE, _FIRST = 1e-2, 1e-3
 # Rows are left out of margins so far above 1, as a share of the gap too, and of multipliers so
@@ -42,44 +29,6 @@ _ABOVE, _OF_GAP, _SMALL, _IDLE, _ONCE = 1e-2, 0.2, 1e-3, 3.0, 1e-2
 _CLOSE, _NEARLY, _BETWEEN = 1.005, 1.1, np.linspace(0.05, 1.0, 20)
 # Group lassos; 4 to 30 were needed.
 _MAX_ROUNDS = 200
-# Gaps at which Newton's method is tried, and how much smaller than at the last trial.
-_NEAR, _NEARER = 1e-2, 0.3
-
-
-@dataclass(frozen=True, eq=False)
-class HingeSolution(Answer):
-    """A solved `HingeProgram`.
-
-    Attributes
-    ----------
-    u : (H, D) array
-        At smallest margin 1 if there is a solution.
-    multipliers : (n,) array
-        lam >= 0, adding up to the optimum.
-    shares : (n, H) array
-        Slopes in [0, 1] that stand for the hinges: 0 or 1 off the kinks, dual variables on them.
-    certificate : HingeCertificate
-    status : Status
-        SOLVED, INACCURATE where the gap is above `tol`, NOT_SEPARABLE where it is proved that no
-        margins are positive, FAILED where nothing was found.
-    solves : int
-        Group lassos; 0 where Newton's method led from the start to the solution.
-    rows : int
-        Of the last one.
-    steps : int
-        Newton steps to the point from a group lasso, or from the start; 0 where they gave nothing.
-    seconds : float
-    """
-
-    u: Floats
-    multipliers: Floats
-    shares: Floats
-    certificate: HingeCertificate
-    status: Status
-    solves: int
-    rows: int
-    steps: int
-    seconds: float
 
 
 class _Rows:
@@ -171,158 +120,68 @@ class _Centre(NamedTuple):
         return best
 
 
-def solve_hinge(
-    program: HingeProgram,
-    start: Floats | None = None,
-    *,
-    guess: tuple[Floats, Floats] | None = None,
-    tol: float = 1e-8,
-    ends_at: float | None = None,
-    max_seconds: float = math.inf,
-) -> HingeSolution:
-    """Solve a program of margins that are linear less hinges.
+def solve_lassos(
+    run: HingeRun, u: Floats, guess: tuple[Floats, Floats] | None = None
+) -> Status | None:
+    """Solve a program by group lassos of some linear margins.
 
-    Such a margin is the smallest of linear ones, a row for each pattern of open hinges. The group
-    lasso of the rows that count at the start is solved, then those that its solution violates are
+    A margin is the smallest of linear ones, a row for each pattern of open hinges. The group lasso
+    of the rows that count at the start is solved, then those that its solution violates are
     added, and those that count at the best point between all solutions so far, until none is: the
     answer is exact. As the lower bound rises, rows that are not active are left out. Multipliers of
-    a sample's rows add up to its own, and weigh its patterns. Once the bounds are near, or from a
-    `guess` at once, Newton's method on the active set ends it, to rounding where the solution is
-    unique.
+    a sample's rows add up to its own, and weigh its patterns.
 
     Parameters
     ----------
-    program : HingeProgram
-    start : (H, D) array, optional
+    run : HingeRun
+    u : (H, D) array
         Groups near the solution.
     guess : ((n,) array, (n, H) array), optional
-        Multipliers and shares near it, such as those of a program of few other coefficients.
-    tol : float
-        Relative duality gap that counts as solved, in (0, 1).
-    ends_at : float, optional
-        Gap at which it ends, by default 1e-10 or `tol`, whichever is smaller.
-    max_seconds : float
-        Seconds after which no further group lasso is begun.
+        Multipliers and shares near it.
 
     Returns
     -------
-    HingeSolution
-
-    Raises
-    ------
-    ValueError
-        If `start` or `guess` has another shape, or is not finite, a number is out of range, or
-        memory cannot hold the program.
-
-    Examples
-    --------
-    Two units, of which the second must not open on the first sample:
-
-    >>> import numpy as np
-    >>> from solvers import HingeProgram, solve_hinge
-    >>> X = np.array([[1.0, 0.0], [1.0, 1.0]])
-    >>> program = HingeProgram(X, np.eye(2), 1 - np.eye(2))
-    >>> solution = solve_hinge(program)
-    >>> solution.status.name, round(solution.certificate.objective, 6)
-    ('SOLVED', 2.414214)
+    Status or None
+        NOT_SEPARABLE or FAILED if there are no points.
     """
-    require_tolerance(tol)
-    if max_seconds != math.inf:
-        require_positive("max_seconds", max_seconds)
-    began = time.perf_counter()
-    shape = (program.n_groups, program.X.shape[1])
-    u = np.zeros(shape) if start is None else start
-    require_shape("start", u, shape, "one row a group")
-    tight = min(_TIGHT, tol) if ends_at is None else ends_at
-    rows, found, solves, status = _Rows(program), None, 0, Status.FAILED
-    asked, tried, steps = _FIRST, _NEAR, 0
+    program, rows, asked = run.program, _Rows(run.program), _FIRST
     products, samples = program.X @ u.T, np.arange(len(program.X))
     # Infinite as long as no point of positive margins is known.
-    best = _Centre(np.zeros(shape), np.zeros(products.shape), math.inf)
-    lower, best = 0.0, best.towards(program, u, products)
+    best = _Centre(np.zeros(u.shape), np.zeros(products.shape), math.inf)
+    best = best.towards(program, u, products)
     if guess is not None:
-        require_shape("guess[0]", guess[0], program.linear.shape[:1], "one a sample")
-        require_shape("guess[1]", guess[1], program.linear.shape, "one share a hinge")
-        if not all(np.all(np.isfinite(array)) for array in (u, *guess)):
-            raise ValueError("`start` and `guess` must be finite")
-        near = polished(program, HingePoint(u, *guess))
-        if near is not None and near.certificate.gap <= tight:
-            return _concluded(program, near.point, Status.SOLVED, tol, (0, 0, near.steps), began)
         rows.add_mixtures(*guess)
         # Others come as they are violated.
         margins = program.margins(u)
         samples = np.flatnonzero(margins <= _NEARLY * max(float(np.min(margins)), 0.0))
-    while solves < _MAX_ROUNDS and time.perf_counter() - began <= max_seconds:
+    while run.solves < _MAX_ROUNDS and not run.spent:
         added = rows.add(products, samples)
-        if solves and best.value < math.inf:
+        if run.solves and best.value < math.inf:
             close = margins_of(program, best.products) <= _CLOSE
             added += rows.add(best.products, np.flatnonzero(close))
-        if not added and solves:
-            if asked <= tight:
+        if not added and run.solves:
+            if asked <= run.tight:
                 break
-            asked = max(_LOOSE * asked, tight)
+            asked = max(_LOOSE * asked, run.tight)
         lasso = rows.lasso()
         # A set of samples that matter is kept here.
         solution = solve(lasso, settings=Settings(tol=asked, working_set_from=len(rows) + 1))
-        solves += 1
+        run.solves, run.rows = run.solves + 1, len(rows)
         if solution.status not in (Status.SOLVED, Status.INACCURATE):
             # Fewer rows ask for less: what these prove inseparable is.
             separable = solution.status is not Status.NOT_SEPARABLE
-            found, status = None, Status.FAILED if separable else Status.NOT_SEPARABLE
-            break
+            return Status.FAILED if separable else Status.NOT_SEPARABLE
         u = np.asarray(solution.primal)
         products = program.X @ u.T
         best = best.towards(program, u, products)
         now = rows.gathered(np.asarray(solution.dual), products)
-        bound = certify_hinge(program, u, *now).dual_objective
-        rose = bound > lower
-        if rose or found is None:
-            lower, dual = bound, now
-        found = HingePoint(best.u if best.value < math.inf else u, *dual)
-        gap = certify_hinge(program, *found).gap
-        if gap <= tried:
-            tried = _NEARER * gap
-            near = polished(program, found)
-            if near is not None and near.certificate.gap <= min(gap, tight):
-                found, steps = near.point, near.steps
-                break
-        if gap <= tight:
+        rose = run.take(HingePoint(best.u if best.value < math.inf else u, *now))
+        if run.ended():
             break
         # Rows that are missing cost more than what is left to gain on those that are there.
-        asked = max(min(_LOOSE * gap, asked), tight)
+        asked = max(min(_LOOSE * run.gap, asked), run.tight)
         held = lasso.margins(u)
         samples = np.flatnonzero(program.margins(u) < np.min(held))
         if rose:
-            rows.leave_out(np.asarray(held), np.asarray(solution.dual), gap)
-    return _concluded(program, found, status, tol, (solves, len(rows), steps), began)
-
-
-def _concluded(
-    program: HingeProgram,
-    found: HingePoint | None,
-    status: Status,
-    tol: float,
-    counts: tuple[int, int, int],
-    began: float,
-) -> HingeSolution:
-    """Judge the last points, at smallest margin 1 and multipliers that add up to the optimum."""
-    u, lam, shares = found or _nothing(program)
-    certificate = certify_hinge(program, u, lam, shares)
-    if certificate.smallest_margin > 0:
-        peak = float(np.max(np.linalg.norm(program.blocks(lam, shares), axis=1)))
-        u, lam = u / certificate.smallest_margin, lam / peak if peak > 0 else lam
-        certificate = certify_hinge(program, u, lam, shares)
-        status = Status.SOLVED if certificate.gap <= tol else Status.INACCURATE
-    else:
-        u, lam, shares = _nothing(program)
-    seconds = time.perf_counter() - began
-    return HingeSolution(u, lam, shares, certificate, status, *counts, seconds)
-
-
-def _nothing(program: HingeProgram) -> HingePoint:
-    (n_samples, n_inputs), n_groups = program.X.shape, program.n_groups
-    return HingePoint(
-        np.full((n_groups, n_inputs), math.nan),
-        np.full(n_samples, math.nan),
-        np.full((n_samples, n_groups), math.nan),
-    )
+            rows.leave_out(np.asarray(held), np.asarray(solution.dual), run.gap)
+    return None

@@ -11,10 +11,10 @@ import pytest
 
 from implicit_bias.limits.relu import ReLUProblem
 
-Programs, descend, has_network, kinks_of, live_units, next_gates = (
+Programs, descend, has_network, kinks_of, live_units, next_gates, live_of = (
     resolve_name(f"implicit_bias.limits.relu.descent:{name}")
     for name in (
-        "Programs", "descend", "has_network", "kinks_of", "live_units", "_next_gates",
+        "Programs", "descend", "has_network", "kinks_of", "live_units", "_next_gates", "_live",
     )
 )  # fmt: skip
 Units = resolve_name("implicit_bias.limits.relu.problem:Units")
@@ -69,8 +69,10 @@ def test_gates_on_a_kink_and_of_a_dead_unit_stay_as_they_were() -> None:
     gates = np.array([[True, False], [True, False], [True, False]])
     units = Units(np.array([[1.0, 0.0], [1e-12, 1e-12]]), np.ones(2), gates)
     solution = SimpleNamespace(multipliers=np.array([1.0, 0.0, 0.0]), shares=np.zeros((3, 2)))
+    live = live_of(problem, units, solution)
+    assert live.tolist() == [True, False]
     expected = [[True, False], [True, False], [False, False]]
-    assert next_gates(problem, units, solution).tolist() == expected
+    assert next_gates(problem, units, live).tolist() == expected
 
 
 def descended(slope: float, max_programs: int = 9):

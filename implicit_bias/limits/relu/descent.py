@@ -22,7 +22,7 @@ SUPPORT = 1e-9
 # Falls of the value, relative to it, that count as none.
 STILL = 1e-9
 # Pairs of a sample and a unit from which programs are solved roughly at first, and how roughly.
-_LARGE, _ROUGH = 20_000, 1e-4
+_LARGE, _ROUGH = 20_000, 1e-3
 
 
 @dataclass(eq=False)
@@ -111,11 +111,12 @@ def descend(programs: Programs, units: Units, guess: Guess | None = None) -> Des
 
     It ends where the gates stay or the value no longer falls. Gates have finitely many values and
     each is left for a strictly smaller value, so it ends by itself. `guess` has multipliers and
-    shares near those of the first program.
+    shares near those of the first program. Of large programs dead units are left out.
     """
     problem, values = programs.problem, tuple[float, ...]()
     # The gates of large programs are found roughly as long as the value falls by more than that.
-    rough = _ROUGH if len(problem.y) * len(units.u) >= _LARGE else None
+    large = len(problem.y) * len(units.u) >= _LARGE
+    rough = _ROUGH if large else None
     while True:
         units, kept = merged(problem, units)
         guess = None if guess is None else (guess[0], guess[1][:, kept])
@@ -125,14 +126,17 @@ def descend(programs: Programs, units: Units, guess: Guess | None = None) -> Des
         solved = replace(units, u=solution.u)
         before = values[-1] if values else math.inf
         values += (min(problem.value(solved.u, solved.signs), before),)
-        gates = _next_gates(problem, solved, solution)
+        live = _live(problem, solved, solution)
+        gates = _next_gates(problem, solved, live)
         fell = before - values[-1] > (rough or STILL) * values[-1]
         stays = bool(np.all(gates == solved.gates))
         if programs.spent or ((stays or not fell) and rough is None):
             return Descent(solved, solution, values)
         if stays or not fell:
             rough = None
-        units, guess = replace(solved, gates=gates), (solution.multipliers, solution.shares)
+        left = live if large else np.full(len(live), True)
+        units = replace(solved, gates=gates).take(left)
+        guess = (solution.multipliers, solution.shares[:, left])
 
 
 def live_units(norms: Floats, blocks: Floats) -> Flags:
@@ -153,10 +157,14 @@ def kinks_of(problem: ReLUProblem, units: Units, lam: Floats) -> tuple[Flags, Fl
     return at_kink & helping, at_kink & ~helping
 
 
-def _next_gates(problem: ReLUProblem, units: Units, solution: HingeSolution) -> Flags:
-    # On a kink, and of a dead unit, the sign of a rounding error is no gate.
+def _live(problem: ReLUProblem, units: Units, solution: HingeSolution) -> Flags:
+    """Return which units (H,) of a solution are not dead."""
     blocks = problem.program(units).blocks(solution.multipliers, solution.shares)
-    live = live_units(units.norms, blocks)
+    return live_units(units.norms, blocks)
+
+
+def _next_gates(problem: ReLUProblem, units: Units, live: Flags) -> Flags:
+    # On a kink, and of a dead unit, the sign of a rounding error is no gate.
     cosines = problem.cosines(units.u)
     decided = (np.abs(cosines) > KINK) & live & problem.helping(units.signs)
     return np.asarray(np.where(decided, cosines > 0, units.gates))
