@@ -171,7 +171,8 @@ def _decided(lam: Floats, shares: Floats) -> tuple[Floats, Floats]:
 def _concluded(run: HingeRun, status: Status | None, tol: float, began: float) -> HingeSolution:
     """Judge the best points, at smallest margin 1 and multipliers that add up to the optimum."""
     program = run.program
-    u, lam, shares = run.found if run.found and status is None else _nothing(program)
+    separable = status is not Status.NOT_SEPARABLE
+    u, lam, shares = run.found if run.found and separable else _nothing(program)
     certificate = certify_hinge(program, u, lam, shares)
     if certificate.smallest_margin > 0:
         peak = float(np.max(np.linalg.norm(program.blocks(lam, shares), axis=1)))
