@@ -223,7 +223,8 @@ def _measured_slope(subject: Subject, form: ReLUForm) -> float:
         return 0.0
     shares = scores[there] / (along[there] * prod(form.widths))
     slope = float(shares.median().clamp(min=0)) ** (1 / len(form.widths))
-    return slope if slope < 1 else 0.0
+    # A linear network has the slope 1 up to rounding.
+    return slope if slope < 1 - 1e-9 else 0.0
 
 
 def assignments(subject: Subject) -> Iterator[ReLUForm]:
