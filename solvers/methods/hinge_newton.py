@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
+from ..certificates.max_margin import gap_between
 from ..numerics.arrays import NotPositiveDefinite
 from ..numerics.factor import Factor
 from ..programs.hinge_program import (
@@ -89,7 +90,7 @@ class HingeRun:
 
     @property
     def gap(self) -> float:
-        return self._objective / self._bound - 1 if self._bound > 0 else math.inf
+        return gap_between(self._objective, self._bound)
 
     @property
     def spent(self) -> bool:
