@@ -92,6 +92,11 @@ UNEVEN = 1e-8
 CAREFUL = 2e8
 # Stop once so many iterations have not narrowed the bounds by a tenth.
 PATIENCE = 6
+# From this gap on, margins are left out of a box's matrix whose multipliers, over their slacks, are
+# this share of what the largest has over the margin itself, if at most this share of them is left.
+CLOSE = 0.1
+DISTANT = 0.003
+WORTHWHILE = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +215,11 @@ class _Game:
         return self._by_margins(self.image.n_rows + len(self.E))
 
     @property
+    def in_box(self) -> bool:
+        """True if Newton's matrix is one of margins, and the ball a box."""
+        return self.largest and self.in_margins
+
+    @property
     def by_entries(self) -> bool:
         """True if blocks are entries, and margins products."""
         entries = self.norm.blocks == "entries" and self.equalities is None
@@ -257,6 +267,21 @@ class _Game:
 
     def adjoint(self, lam: Floats) -> Floats:
         return self.image.adjoint(lam).ravel()
+
+    def taken(self, rows: np.ndarray) -> _Game:
+        """Game of the margins of these indices alone."""
+        return _Game(replace(self.program, image=self.program.image.taken(rows)))
+
+    def with_all(self, best: Best[_Point], rows: np.ndarray) -> Best[_Point]:
+        """Bounds that the best points of a game of these margins give for all."""
+
+        def whole(point: _Point) -> _Point:
+            lam = np.zeros(self.image.n_rows)
+            lam[rows] = point.lam
+            return replace(point, s=self.scores(point.B) - point.gamma, lam=lam)
+
+        found = self.bounds(whole(best.primal)).better(self.bounds(whole(best.dual)))
+        return replace(found, iterations=best.iterations)
 
     def start(self) -> _Point:
         m = self.image.n_rows
@@ -373,18 +398,49 @@ def _point(game: _Game, best: Best[_Point]) -> NormPoint:
 
 
 def _followed(game: _Game, settings: Settings) -> Best[_Point]:
-    """Return the best points on the central path of a game."""
-    watch = Watch(game.bounds, settings.tol / 2, PATIENCE, settings.progress)  # charges take half
-    limit = settings.max_iterations or ITERATIONS
-    follow(game.start(), partial(_system, game), watch, limit=limit)
+    """Return the best points on the central path of a game.
+
+    Margins that the path leaves behind are left out of the matrix of margins as it nears its end.
+    If one of them then violates what was found without it, the path goes on with all.
+    """
+    # Charges take half of the tolerance.
+    run = partial(Watch[_Point], enough=settings.tol / 2, patience=PATIENCE)
+    watch = run(game.bounds, progress=settings.progress)
+    limit, near = settings.max_iterations or ITERATIONS, None
+
+    def goes_on(point: _Point, done: int) -> bool:
+        nonlocal near
+        more = watch(point, done)
+        if more and game.in_box and watch.best.gap < CLOSE:
+            near = _near(point)
+        return more and near is None
+
+    point = follow(game.start(), partial(_system, game), goes_on, limit=limit)
+    if near is None:
+        return watch.best
+    part = game.taken(near)
+    done = watch.best.iterations
+    log.debug("%d of %d margins are near", len(near), len(point.s))
+    inner = run(part.bounds, progress=settings.progress, before=done)
+    restricted = replace(point, s=point.s[near], lam=point.lam[near])
+    follow(restricted, partial(_system, part), inner, limit=limit - done)
+    best = watch.best.better(game.with_all(inner.best, near))
+    watch = run(game.bounds, progress=settings.progress, best=best, before=best.iterations)
+    follow(point, partial(_system, game), watch, limit=limit - best.iterations)
     return watch.best
+
+
+def _near(point: _Point) -> np.ndarray | None:
+    """Indices of the margins that may still be least, None where they are nearly all."""
+    near = point.lam * abs(point.gamma) > DISTANT * point.lam.max() * point.s
+    return np.flatnonzero(near) if np.mean(near) <= WORTHWHILE else None
 
 
 def _system(game: _Game, point: _Point) -> _GameSystem:
     """Return Newton's system at a point, in the unknowns that suit the game."""
     if isinstance(point.cone, Tilted):
         return _TiltedSystem(game, point, point.cone)
-    if game.largest and game.in_margins:
+    if game.in_box:
         return _BoxSystem(game, point, point.cone)
     kind = _MarginSystem if game.in_margins else _CoefficientSystem
     return kind(game, point, point.cone)
