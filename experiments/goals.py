@@ -32,7 +32,7 @@ RESULTS = Path(__file__).with_name("results")
 COMMANDS = (
     "speed --norms --data-dir {data} --out {F}/norms_of_images.csv",
     "speed --finite --data-dir {data} --out {F}/fits_of_images.csv",
-    "speed --threads --data-dir {data} --out {F}/threads.csv",
+    "speed --threads --repeats 3 --data-dir {data} --out {F}/threads.csv",
     "ratios --out {F}",
     "relu_speed --data-dir {data} --out {F}",
     "defaults --out {F}/defaults.csv",

@@ -60,11 +60,11 @@ def run_threads(
         Of MNIST's files; bundled digits without.
     out : Path or None
     models : sequence of str
-        Models whose default runs are timed too, once each.
+        Models whose default runs are timed too.
     rounds : int
-        Of each program.
+        Of each program and run.
     """
-    calls = programs(data_dir)
+    calls = programs(data_dir) | {f"compare --model {name}": _run_of(name) for name in models}
 
     def rows() -> Iterator[dict[str, Any]]:
         """Yield the rows of quiet rounds, then of busy ones."""
@@ -72,9 +72,6 @@ def run_threads(
             with context():
                 for name, call in calls.items():
                     yield from rows_of(name, beside, call, rounds)
-                for model in models:
-                    call = _run_of(model)
-                    yield from rows_of(f"compare --model {model}", beside, call, 1)
 
     keep_rows(rows(), out, digits=".3g")
 

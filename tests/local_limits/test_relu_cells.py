@@ -165,7 +165,7 @@ def test_kinks_of_two_layers_are_met_and_units_to_spare_are_said() -> None:
         torch.testing.assert_close(p.detach(), part, atol=1e-9, rtol=0)
     # So it is among the gradients of both sides of all kinks, most of which are of dead units.
     level = ib.measures.kkt_level(limit.network, POINTS, CLASSES)
-    assert level.residual < 1e-8 and level.one_sided > 0.2
+    assert level.residual < 1e-8 and level.one_sided > 0.1
 
 
 def test_parallel_units_at_their_kinks_are_one_unit_in_parts() -> None:

@@ -38,7 +38,10 @@ def signed_rows(program: MaxMarginProgram) -> np.ndarray:
     return rows.reshape(program.n_samples, -1)
 
 
-PROGRAMS = {"3000 x 20": drawn(3000, 20), "600 x 3": drawn(600, 3), "gates": gated()}
+PROGRAMS = {
+    "3000 x 20": drawn(3000, 20), "600 x 3": drawn(600, 3), "40 x 30": drawn(40, 30),
+    "gates": gated(),
+}  # fmt: skip
 EACH = pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 
 
@@ -109,11 +112,11 @@ def test_of_many_samples_a_set_at_a_time_is_solved(monkeypatch) -> None:
     np.testing.assert_allclose(found[0].primal.ravel(), oracle, atol=1e-6 * np.abs(oracle).max())
 
 
-def test_it_is_for_one_group_of_many_samples_on_dense_numpy_arrays() -> None:
-    assert has_few_dimensions(drawn(500, 25))
-    assert not has_few_dimensions(drawn(499, 3))
-    assert not has_few_dimensions(drawn(519, 26))
-    assert not has_few_dimensions(as_torch(drawn(600, 3)))
+def test_it_is_for_one_group_of_few_dimensions_on_dense_numpy_arrays() -> None:
+    for n in (5, 500):
+        assert has_few_dimensions(drawn(n, 200))
+        assert not has_few_dimensions(drawn(n, 201))
+        assert not has_few_dimensions(as_torch(drawn(n, 3)))
     two = gated()
     design = GatedDesign(two.design.X, two.design.Z, np.array([0, 1]))
     assert not has_few_dimensions(MaxMarginProgram(design, two.y))

@@ -18,12 +18,13 @@ from ...programs.max_margin import MaxMarginProgram
 from ..refinement import PrimalDual
 from ..settings import Settings
 
-# Most dimensions, and the least samples, also for every dimension. Gaussian inputs on one thread:
-# of 3,000 x 20 DAQP takes 0.8 ms and the active set of samples 34, of 3,000 x 100 it takes 70 and
-# the other 100; of digits, 1,000 x 65, both take few milliseconds.
-DIMENSIONS, SAMPLES, EACH = 100, 500, 20
+# Most dimensions. Gaussian inputs on one thread: of 300 x 20 DAQP takes 1.3 ms with the certificate
+# and the active set of samples 13, of 1,000 x 200 it takes 33 and the other 190; of 100 x 400 and
+# 300 x 785 it takes twice as long.
+DIMENSIONS = 200
 # Share of the tolerance by which margins of 1 may be missed, and iterations for every dimension.
 EXACT, ITERATIONS = 0.1, 100
+LEAST_ITERATIONS = 500
 # Samples of a set, and the least for every dimension; twice as many are solved at once.
 SET, SET_EACH = 500, 50
 UNBOUNDED = 1e30
@@ -34,8 +35,7 @@ SLACK = 1e-13
 def has_few_dimensions(program: MaxMarginProgram) -> bool:
     """Tell whether a program has one group, on dense NumPy arrays, and few coefficients."""
     X, Z = program.design.X, program.design.Z
-    n_samples, size = int(X.shape[0]), int(X.shape[1]) * int(Z.shape[1])
-    few = size <= DIMENSIONS and n_samples >= max(SAMPLES, EACH * size)
+    few = int(X.shape[1]) * int(Z.shape[1]) <= DIMENSIONS
     return few and program.n_groups == 1 and not is_torch_array(X) and not is_sparse(X)
 
 
@@ -104,7 +104,7 @@ def _of_all_rows(
             np.ones(len(held)),
             np.zeros(len(held), dtype=np.int32),
             primal_tol=EXACT * settings.tol,
-            iter_limit=settings.max_iterations or ITERATIONS * D + SAMPLES,
+            iter_limit=settings.max_iterations or ITERATIONS * D + LEAST_ITERATIONS,
         )
         multipliers = np.clip(-np.asarray(found["lam"]), 0.0, None)
         total += int(found["iterations"])
