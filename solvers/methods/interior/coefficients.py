@@ -92,11 +92,13 @@ UNEVEN = 1e-8
 CAREFUL = 2e8
 # Stop once so many iterations have not narrowed the bounds by a tenth.
 PATIENCE = 6
-# From this gap on, margins are left out of a box's matrix whose multipliers, over their slacks, are
-# this share of what the largest has over the margin itself, if at most this share of them is left.
+# From this gap on, margins are left out whose multipliers, over their slacks, are this share of
+# what the largest has over the margin itself, if at most this share of them is left. By this share
+# the radius then exceeds the norm of what the others weigh.
 CLOSE = 0.1
 DISTANT = 0.003
 WORTHWHILE = 0.8
+SPARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,9 +217,9 @@ class _Game:
         return self._by_margins(self.image.n_rows + len(self.E))
 
     @property
-    def in_box(self) -> bool:
-        """True if Newton's matrix is one of margins, and the ball a box."""
-        return self.largest and self.in_margins
+    def leaves_out(self) -> bool:
+        """True if margins may be left out on the way: few coefficients tell most others apart."""
+        return self.in_margins and self.by_entries
 
     @property
     def by_entries(self) -> bool:
@@ -271,6 +273,15 @@ class _Game:
     def taken(self, rows: np.ndarray) -> _Game:
         """Game of the margins of these indices alone."""
         return _Game(replace(self.program, image=self.program.image.taken(rows)))
+
+    def restricted(self, point: _Point, rows: np.ndarray) -> _Point:
+        """Point of a game of these margins, made from one of more."""
+        found = replace(point, s=point.s[rows], lam=point.lam[rows])
+        if self.largest:  # the next step finds the dual point anew
+            return found
+        C = self.blocks.stack(self.adjoint(found.lam))
+        t = (1 + SPARE) * float(np.abs(C).max())
+        return replace(found, cone=replace(point.cone, C=C, t=t))
 
     def with_all(self, best: Best[_Point], rows: np.ndarray) -> Best[_Point]:
         """Bounds that the best points of a game of these margins give for all."""
@@ -400,8 +411,8 @@ def _point(game: _Game, best: Best[_Point]) -> NormPoint:
 def _followed(game: _Game, settings: Settings) -> Best[_Point]:
     """Return the best points on the central path of a game.
 
-    Margins that the path leaves behind are left out of the matrix of margins as it nears its end.
-    If one of them then violates what was found without it, the path goes on with all.
+    Margins that the path leaves behind are left out as it nears its end. If one of them then
+    violates what was found without it, the path goes on with all.
     """
     # Charges take half of the tolerance.
     run = partial(Watch[_Point], enough=settings.tol / 2, patience=PATIENCE)
@@ -411,7 +422,7 @@ def _followed(game: _Game, settings: Settings) -> Best[_Point]:
     def goes_on(point: _Point, done: int) -> bool:
         nonlocal near
         more = watch(point, done)
-        if more and game.in_box and watch.best.gap < CLOSE:
+        if more and game.leaves_out and watch.best.gap < CLOSE:
             near = _near(point)
         return more and near is None
 
@@ -422,8 +433,7 @@ def _followed(game: _Game, settings: Settings) -> Best[_Point]:
     done = watch.best.iterations
     log.debug("%d of %d margins are near", len(near), len(point.s))
     inner = run(part.bounds, progress=settings.progress, before=done)
-    restricted = replace(point, s=point.s[near], lam=point.lam[near])
-    follow(restricted, partial(_system, part), inner, limit=limit - done)
+    follow(part.restricted(point, near), partial(_system, part), inner, limit=limit - done)
     best = watch.best.better(game.with_all(inner.best, near))
     watch = run(game.bounds, progress=settings.progress, best=best, before=best.iterations)
     follow(point, partial(_system, game), watch, limit=limit - best.iterations)
@@ -440,7 +450,7 @@ def _system(game: _Game, point: _Point) -> _GameSystem:
     """Return Newton's system at a point, in the unknowns that suit the game."""
     if isinstance(point.cone, Tilted):
         return _TiltedSystem(game, point, point.cone)
-    if game.in_box:
+    if game.largest and game.in_margins:
         return _BoxSystem(game, point, point.cone)
     kind = _MarginSystem if game.in_margins else _CoefficientSystem
     return kind(game, point, point.cone)
