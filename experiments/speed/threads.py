@@ -1,5 +1,7 @@
 """Programs and default runs at one, two and all threads, on the machine as it is and beside work.
 
+Programs are six of images and one of every family whose growth is measured.
+
 The limits of BLAS and torch take turns in one process, as a caller would set them, after one call
 that does not count. "Busy" are rounds beside one more process that never waits.
 """
@@ -21,6 +23,7 @@ import implicit_bias as ib
 
 from ..tables import keep_rows
 from .cases import halves
+from .families import GROWTHS
 from .norms import digits
 from .timing import timed
 
@@ -30,14 +33,14 @@ SAMPLES, UNITS, OF_CLASSES = 500, 20, 300
 
 
 def programs(data_dir: Path | None) -> dict[str, Call]:
-    """Return calls by name: fits, linear programs, group norms, several classes, a KKT fit."""
+    """Return calls by name: six of images, and of every family that grows its second size."""
     X, y = halves(data_dir, SAMPLES)
     gates = ib.HyperplaneGates(UNITS, random_state=0).fit_transform(X).astype(np.float64)
     classes = digits(OF_CLASSES)
     network = ib.FReLU(X.shape[1], gates.shape[1], init="kaiming", random_state=0)
     settings = ib.TrainingSettings(trainer="annealed", schedule=((300, None),))
     ib.train(network, X, y, gates, settings=settings)
-    return {
+    of_images: dict[str, Call] = {
         "fit, squared": lambda: ib.limits.solve_fit(X, y, loss="squared", penalty=1e-3),
         "fit, logistic": lambda: ib.limits.solve_fit(X, y, penalty=1e-3),
         "linear, linf": lambda: ib.solve_linear_svm(X, y, norm="linf"),
@@ -47,6 +50,13 @@ def programs(data_dir: Path | None) -> dict[str, Call]:
         ),
         "KKT fit": lambda: ib.kkt_distance(network, X, y, gates),
     }
+    families = dict[str, Call]()
+    for growth in GROWTHS:
+        value = growth.values[1]
+        if not any(name.startswith(f"{growth.family} (") for name in families):
+            name = f"{growth.family} {growth.held}, {growth.letter} = {value}"
+            families[name] = growth.made(data_dir, value)
+    return of_images | families
 
 
 def run_threads(
