@@ -126,10 +126,11 @@ def solve_norm(
     elif _grouped_norm(scaled):
         found = _solve_groups(scaled, settings)
         found = _in_other_unknowns(scaled, settings, found)
-    elif (solve_part := _solver_of_parts(scaled)) is not None:
+    elif not _of_few_coefficients(scaled) and (solve_part := _solver_of_parts(scaled)):
         found = solve_on_rows(scaled, settings, solve_part)
     elif takes(program.norm):
         found = solve_coefficients(scaled, settings)
+        found = _on_its_margins(scaled, settings, found)
     else:
         raise ValueError(
             f"`solver` 'interior-point' takes no norm {program.norm.name!r}: use "
@@ -169,6 +170,11 @@ def _grouped_norm(program: NormProgram) -> bool:
     return groups and program.equalities is None and not isinstance(image, Rows)
 
 
+def _of_few_coefficients(program: NormProgram) -> bool:
+    """True for programs that are solved in the coefficients, with all margins at once."""
+    return int(np.prod(program.image.shape)) <= ALL_ROWS
+
+
 def _in_coefficients(program: NormProgram) -> bool:
     """True for l2 programs of classes on so many margins that their coefficients cost less."""
     image, size = program.image, int(np.prod(program.image.shape))
@@ -185,7 +191,7 @@ def _in_other_unknowns(program: NormProgram, settings: Settings, found: NormPoin
     Products of samples lose inputs that are small beside others, which coefficients keep. What few
     coefficients cost is little; a point that is solved, or a proof that nothing separates, stays.
     """
-    if int(np.prod(program.image.shape)) > ALL_ROWS or not takes(program.norm):
+    if not _of_few_coefficients(program) or not takes(program.norm):
         return found
     certificate = certify_norm(program, found.B, found.lam, found.nu)
     if certificate.gap <= settings.tol or certificate.proves_inseparability():
@@ -193,12 +199,26 @@ def _in_other_unknowns(program: NormProgram, settings: Settings, found: NormPoin
     return best_point(program, [found, solve_coefficients(program, settings)])
 
 
+def _on_its_margins(program: NormProgram, settings: Settings, found: NormPoint) -> NormPoint:
+    """Return the best of a point and that of its active margins, with those that this violates.
+
+    Newton's matrix in few coefficients sums all margins, and of many loses those that matter.
+    """
+    solve_part = _solver_of_parts(program)
+    certificate = certify_norm(program, found.B, found.lam, found.nu)
+    done = certificate.gap <= settings.tol or not certificate.proves_separability()
+    if done or solve_part is None:
+        return found
+    again = solve_on_rows(program, settings, solve_part, found.lam)
+    return best_point(program, [found, again])
+
+
 def _solver_of_parts(
     program: NormProgram,
 ) -> Callable[[NormProgram, Settings, Floats], NormPoint] | None:
     """Return what solves a program of some of the margins; None if all are solved at once."""
     image, norm = program.image, program.norm
-    if program.equalities is not None or int(np.prod(image.shape)) <= ALL_ROWS:
+    if program.equalities is not None:
         return None
     if norm.blocks == "entries":
         behind_gates = isinstance(image, GatedRows) and image.shape[0] > 1

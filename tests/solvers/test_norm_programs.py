@@ -410,7 +410,7 @@ def test_sets_of_margins_have_the_optimum_of_all(name, gated, monkeypatch) -> No
         image = GatedRows(MaxMarginProgram(behind, np.where(labels > 2, 1.0, -1.0)), (4, 32))
     program = NormProgram(image, Norm.of(name))
     settings = Settings(working_set_from=10)
-    assert norm_routes._solver_of_parts(program) is None
+    assert norm_routes._of_few_coefficients(program)
     assert not norm_routes._on_sets(program, settings)
     others = {"linf": "highs", "l1": "highs", "l2": "cvxpy:CLARABEL"}
     theirs = solve_norm(program, solver=others.get(name)).certificate.objective
@@ -427,6 +427,32 @@ def test_sets_of_margins_have_the_optimum_of_all(name, gated, monkeypatch) -> No
         opposed = RelativeMargins(X, labels, 5, gates if gated is None else None)
         found = solve_norm(replace(program, image=opposed), settings=settings)
         assert found.status is Status.NOT_SEPARABLE
+
+
+@pytest.mark.parametrize("name", ["spectral", "nuclear"])
+def test_a_point_of_few_coefficients_is_finished_on_its_active_margins(name, monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 8))
+    labels = np.argmax(X @ rng.normal(size=(8, 4)), axis=1)
+    program = NormProgram(RelativeMargins(X, labels, 4), Norm.of(name))
+    expected = solve_norm(program, settings=Settings(tol=1e-9)).require()
+    rough, rows, of_set = norm_routes.solve_coefficients, [], norm_routes.solve_products
+    monkeypatch.setattr(
+        norm_routes, "solve_coefficients",
+        lambda program, settings: rough(program, replace(settings, tol=0.01)),
+    )  # fmt: skip
+    monkeypatch.setattr(
+        norm_routes,
+        "solve_products",
+        lambda part, *rest, **more: rows.append(part.image.n_rows) or of_set(part, *rest, **more),
+    )
+    monkeypatch.setattr(sets_of_rows, "FIRST", 50)
+    found = solve_norm(program, settings=Settings(tol=1e-9)).require()
+    assert rows[0] < 50 and len(rows) <= 3
+    assert found.certificate.objective == pytest.approx(expected.certificate.objective, rel=1e-9)
+    rows.clear()
+    assert solve_norm(program, settings=Settings(tol=0.1)).certificate.gap > 1e-9
+    assert not rows
 
 
 def test_nuclear_norms_are_solved_to_rounding() -> None:
