@@ -218,7 +218,7 @@ class _Game:
 
     @property
     def leaves_out(self) -> bool:
-        """True if margins may be left out on the way: few coefficients tell most others apart."""
+        """True where Newton's matrix is one of products of margins: fewer of them cost less."""
         return self.in_margins and self.by_entries
 
     @property

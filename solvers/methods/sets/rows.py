@@ -39,7 +39,7 @@ def solve_on_rows(
     program: NormProgram,
     settings: Settings,
     solve_part: Callable[[NormProgram, Settings, Floats], NormPoint],
-    known: Floats | None = None,
+    start: Floats | None = None,
 ) -> NormPoint:
     """Solve on a set of margins that takes in the violators until there are none.
 
@@ -56,7 +56,7 @@ def solve_on_rows(
         Solver of the program of a set, whose image is of `Products`; its last argument are the
         multipliers that the last answer has for these margins, zero on those that are new or matter
         little.
-    known : (m,) array, optional
+    start : (m,) array, optional
         Multipliers near the optimum: the first set are the margins that have some.
 
     Returns
@@ -69,12 +69,12 @@ def solve_on_rows(
     if m < 2 * FIRST:
         every = replace(program, image=image.taken(np.arange(m)))
         return solve_part(every, settings, np.zeros(m))
-    if known is None or not np.any(known > 0):
+    if start is None or not np.any(start > 0):
         lam, tol = np.zeros(m), max(LOOSE, settings.tol)
         even = image.adjoint(np.full(m, 1 / m))
         rows = _least(image.scores(program.norm.steepest(even)), np.zeros(m, dtype=bool), FIRST)
     else:
-        lam, tol = known, settings.tol
+        lam, tol = start, settings.tol
         rows = np.flatnonzero(lam > SUPPORT * lam.max())
     iterations, left = 0, np.zeros(m, dtype=np.int64)
     for _ in range(ROUNDS):
