@@ -28,6 +28,8 @@ from .norms import digits
 from .timing import timed
 
 Call = Callable[[], object]
+# Short calls go on for so many processor seconds, but not for more rounds than this.
+SHORT, MOST = 5.0, 50
 # Samples, units behind gates, and classes' samples of the programs.
 SAMPLES, UNITS, OF_CLASSES = 500, 20, 300
 
@@ -50,12 +52,13 @@ def programs(data_dir: Path | None) -> dict[str, Call]:
         ),
         "KKT fit": lambda: ib.kkt_distance(network, X, y, gates),
     }
-    families = dict[str, Call]()
-    for growth in GROWTHS:
-        value = growth.values[1]
-        if not any(name.startswith(f"{growth.family} (") for name in families):
-            name = f"{growth.family} {growth.held}, {growth.letter} = {value}"
-            families[name] = growth.made(data_dir, value)
+    first = {growth.family: growth for growth in reversed(GROWTHS)}
+    families = {
+        f"{one.family} {one.held}, {one.letter} = {one.values[1]}": one.made(
+            data_dir, one.values[1]
+        )
+        for one in reversed(first.values())
+    }
     return of_images | families
 
 
@@ -72,7 +75,7 @@ def run_threads(
     models : sequence of str
         Models whose default runs are timed too.
     rounds : int
-        Of each program and run.
+        Of each program and run; short ones have more.
     """
     calls = programs(data_dir) | {f"compare --model {name}": _run_of(name) for name in models}
 
@@ -100,11 +103,14 @@ def rows_of(name: str, beside: str, call: Call, rounds: int) -> Iterator[dict[st
     took = {count: list[tuple[float, float]]() for count in counts()}
     with _limited(1):
         call()
-    for _ in range(rounds):
+    done, total = 0, 0.0
+    while done < rounds or (total < SHORT and done < MOST):
         for count, seconds in took.items():
             with _limited(count):
                 spent = timed(call)[1]
             seconds.append((spent.cpu, spent.wall))
+            total += spent.cpu
+        done += 1
     for count, seconds in took.items():
         cpu, wall = (statistics.median(column) for column in zip(*seconds, strict=True))
         ratio = statistics.median(
