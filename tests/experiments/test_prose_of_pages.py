@@ -343,9 +343,8 @@ def test_times_that_grow() -> None:
          f"takes {over['frozen ReLU', 'H', 5120]:.1f} times its floor, one of 81,920 constant "
          f"experts {over['DLGN, constant experts', 'H', 81920]:.0f} times")  # fmt: skip
     proved = frame.status.isin(["SOLVED", "LOCAL_OPTIMUM", "LIVE_OPTIMUM", "GLOBAL_OPTIMUM"])
-    (open_,) = frame[~proved].itertuples()
-    assert (open_.family, open_.value) == ("classes, nuclear", 8000)
-    says("growth.md", f"ends at {open_.gap:.1e}")
+    assert proved.all()
+    says("growth.md", "All are certified, those near a network as local optima.")
     foretold = []
     for _, own in frame.groupby(["family", "held"]):
         if len(own) > 3:
