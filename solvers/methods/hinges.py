@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ..certificates.answer import Answer
 from ..certificates.status import Status
 from ..numerics.central_path import Patience
 from ..numerics.checks import require_positive, require_shape, require_tolerance
+from ..numerics.summation import power_of_two
 from ..programs.hinge_program import (
     Floats,
     HingeCertificate,
@@ -131,23 +132,26 @@ def solve_hinge(
     shape = (program.n_groups, program.X.shape[1])
     u = np.zeros(shape) if start is None else start
     require_shape("start", u, shape, "one row a group")
-    run = HingeRun(program, min(_TIGHT, tol) if ends_at is None else ends_at, began + max_seconds)
+    unit = power_of_two(float(np.max(np.abs(program.X))))
+    scaled, u = replace(program, X=program.X / unit), u * unit
+    run = HingeRun(scaled, min(_TIGHT, tol) if ends_at is None else ends_at, began + max_seconds)
     if guess is not None:
         require_shape("guess[0]", guess[0], program.linear.shape[:1], "one a sample")
         require_shape("guess[1]", guess[1], program.linear.shape, "one share a hinge")
         if not all(np.all(np.isfinite(array)) for array in (u, *guess)):
             raise ValueError("`start` and `guess` must be finite")
+        guess = (guess[0] * unit, guess[1])
         if run.newton(HingePoint(u, *guess), run.tight):
-            return _concluded(run, None, tol, began)
+            return _concluded(run, program, None, tol, began)
     many = np.count_nonzero(program.hinges) >= _LARGE
-    if many and len(program.X) <= _WIDE * shape[1] and np.min(program.margins(u)) > 0:
+    if many and len(program.X) <= _WIDE * shape[1] and np.min(scaled.margins(u)) > 0:
         _follow(run, u, guess if guess is not None and np.any(guess[0] > 0) else None)
     status = None
     if run.gap > max(run.tight, tol):
         if run.found is not None:
             u, guess = run.found.u, (run.found.lam, run.found.shares)
         status = solve_lassos(run, u, None if guess is None else _decided(*guess))
-    return _concluded(run, status, tol, began)
+    return _concluded(run, program, status, tol, began)
 
 
 def _follow(run: HingeRun, u: Floats, guess: tuple[Floats, Floats] | None) -> None:
@@ -168,9 +172,13 @@ def _decided(lam: Floats, shares: Floats) -> tuple[Floats, Floats]:
     return lam, np.where(np.minimum(shares, 1 - shares) < _VANISHING, np.round(shares), shares)
 
 
-def _concluded(run: HingeRun, status: Status | None, tol: float, began: float) -> HingeSolution:
-    """Judge the best points, at smallest margin 1 and multipliers that add up to the optimum."""
-    program = run.program
+def _concluded(
+    run: HingeRun, program: HingeProgram, status: Status | None, tol: float, began: float
+) -> HingeSolution:
+    """Judge the best points, at smallest margin 1 and multipliers that add up to the optimum.
+
+    That of the run is the program at another scale, of which neither point has any here.
+    """
     separable = status is not Status.NOT_SEPARABLE
     u, lam, shares = run.found if run.found and separable else _nothing(program)
     certificate = certify_hinge(program, u, lam, shares)
