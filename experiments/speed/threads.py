@@ -23,7 +23,7 @@ import implicit_bias as ib
 
 from ..tables import keep_rows
 from .cases import halves
-from .families import GROWTHS
+from .families import GROWTHS, Growth
 from .norms import digits
 from .timing import timed
 
@@ -52,14 +52,16 @@ def programs(data_dir: Path | None) -> dict[str, Call]:
         ),
         "KKT fit": lambda: ib.kkt_distance(network, X, y, gates),
     }
-    first = {growth.family: growth for growth in reversed(GROWTHS)}
-    families = {
+    families = dict[str, Growth]()
+    for growth in GROWTHS:
+        families.setdefault(growth.family, growth)
+    seconds = {
         f"{one.family} {one.held}, {one.letter} = {one.values[1]}": one.made(
             data_dir, one.values[1]
         )
-        for one in reversed(first.values())
+        for one in families.values()
     }
-    return of_images | families
+    return of_images | seconds
 
 
 def run_threads(
@@ -103,14 +105,13 @@ def rows_of(name: str, beside: str, call: Call, rounds: int) -> Iterator[dict[st
     took = {count: list[tuple[float, float]]() for count in counts()}
     with _limited(1):
         call()
-    done, total = 0, 0.0
-    while done < rounds or (total < SHORT and done < MOST):
+    total = 0.0
+    while len(took[1]) < rounds or (total < SHORT and len(took[1]) < MOST):
         for count, seconds in took.items():
             with _limited(count):
                 spent = timed(call)[1]
             seconds.append((spent.cpu, spent.wall))
             total += spent.cpu
-        done += 1
     for count, seconds in took.items():
         cpu, wall = (statistics.median(column) for column in zip(*seconds, strict=True))
         ratio = statistics.median(

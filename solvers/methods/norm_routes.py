@@ -205,9 +205,10 @@ def _on_its_margins(program: NormProgram, settings: Settings, found: NormPoint) 
     Newton's matrix in few coefficients sums all margins, and of many loses those that matter.
     """
     solve_part = _solver_of_parts(program)
+    if solve_part is None:
+        return found
     certificate = certify_norm(program, found.B, found.lam, found.nu)
-    done = certificate.gap <= settings.tol or not certificate.proves_separability()
-    if done or solve_part is None:
+    if certificate.gap <= settings.tol or not certificate.proves_separability():
         return found
     again = solve_on_rows(program, settings, solve_part, found.lam)
     return best_point(program, [found, again])

@@ -163,7 +163,8 @@ def test_kinks_of_two_layers_are_met_and_units_to_spare_are_said() -> None:
     total = (torch.tensor(limit.multipliers) * (own[:, None] - scores)).sum()
     for p, part in zip((W, A, V), torch.autograd.grad(total, (W, A, V)), strict=True):
         torch.testing.assert_close(p.detach(), part, atol=1e-9, rtol=0)
-    # So it is among the gradients of both sides of all kinks, most of which are of dead units.
+    # So it is among the gradients of both sides of all kinks, most of which are of dead units; how
+    # far it is from those of one side differs between the points of this value.
     level = ib.measures.kkt_level(limit.network, POINTS, CLASSES)
     assert level.residual < 1e-8 and level.one_sided > 0.1
 
