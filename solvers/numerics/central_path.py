@@ -313,3 +313,80 @@ class Watch(Generic[Found]):
             self._progress(best.iterations, best.gap)
         ends = self._patience.ends(best.width)
         return best.gap > self._enough and not ends
+
+
+class Path(ABC, Generic[Point, Found]):
+    """A program's central path, the end of which may do without some of its rows."""
+
+    @abstractmethod
+    def system(self, point: Point) -> System[Point, Any, Any]:
+        """Conditions at a point, linearised."""
+
+    @abstractmethod
+    def bounds(self, point: Point) -> Best[Found]:
+        """Bounds of the value at a point."""
+
+    def goes_on(self, best: Best[Found]) -> bool:
+        """False where arithmetic carries no further than these bounds."""
+        return True
+
+    @abstractmethod
+    def near(self, point: Point, gap: float) -> Array | None:
+        """Indices of the rows with which to go on from a point; None for all."""
+
+    @abstractmethod
+    def part(self, rows: Array) -> Path[Point, Found]:
+        """Path of these rows alone."""
+
+    @abstractmethod
+    def restricted(self, point: Point, rows: Array) -> Point:
+        """Point of this path, of these rows alone, made from one of all."""
+
+    @abstractmethod
+    def with_all(self, best: Best[Found], rows: Array) -> Best[Found]:
+        """Bounds that the best points of the path of these rows give for all."""
+
+
+def follow_path(
+    path: Path[Point, Found],
+    point: Point,
+    run: Callable[..., Watch[Found]],
+    *,
+    limit: int,
+    before: int = 0,
+) -> Best[Found]:
+    """Follow a path to its end, at the last with the rows alone that are near.
+
+    If one that was left out then refuses what was found, the path goes on with all.
+
+    Parameters
+    ----------
+    path : Path
+    point : Point
+        Where it begins.
+    run : callable
+        Makes a `Watch` of bounds, and of its `best` and `before`.
+    limit, before : int
+        Steps at most, and those before the first one.
+    """
+    watch, near = run(path.bounds, before=before), None
+
+    def goes_on(point: Point, done: int) -> bool:
+        return watch(point, done) and path.goes_on(watch.best)
+
+    def goes_on_with_all(point: Point, done: int) -> bool:
+        nonlocal near
+        more = goes_on(point, done)
+        near = path.near(point, watch.best.gap) if more else None
+        return more and near is None
+
+    point = follow(point, path.system, goes_on_with_all, limit=limit - before)
+    if near is None:
+        return watch.best
+    log.debug("%d rows are near", len(near))
+    part, done = path.part(near), watch.best.iterations
+    found = follow_path(part, part.restricted(point, near), run, limit=limit, before=done)
+    best = watch.best.better(path.with_all(found, near))
+    watch = run(path.bounds, best=best, before=best.iterations)
+    follow(point, path.system, goes_on, limit=limit - best.iterations)
+    return watch.best

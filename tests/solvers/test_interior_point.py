@@ -22,7 +22,7 @@ from solvers.certificates.solution import support_vectors
 from solvers.methods.backends import daqp as few_dimensions
 from solvers.methods.interior import game as game_module
 from solvers.methods.interior import group_system
-from solvers.methods.interior.game import _bounds, play
+from solvers.methods.interior.game import Game, play
 from solvers.methods.interior.group_kernels import GroupKernels, group_kernels
 from solvers.methods.interior.group_starts import starting_point
 from solvers.methods.interior.group_system import GroupSystem, Iterate, Targets, factorise
@@ -401,10 +401,24 @@ def sizes(caplog: pytest.LogCaptureFixture) -> Sizes:
     return logged
 
 
-def test_leaving_samples_out_near_the_end_changes_nothing_but_the_cost(sizes: Sizes) -> None:
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Samples with which games go on, in the order in which they leave the others out."""
+    found: list[int] = []
+    part = Game.part
+
+    def counted(self: Game, rows: np.ndarray) -> Game:
+        found.append(len(rows))
+        return part(self, rows)
+
+    monkeypatch.setattr(Game, "part", counted)
+    return found
+
+
+def test_leaving_samples_out_near_the_end_changes_nothing_but_the_cost(kept: list[int]) -> None:
     program = gln_program(*random_gln(300, 12, 3, 2), 2)
     game = play(group_kernels(program), Settings(tol=1e-9))
-    assert sizes("interior.game") and sizes("interior.game")[-1] < 150
+    assert kept and kept[-1] < 150
     assert game.gap <= 1e-9
     optimum = solve(program, solver="cvxpy:CLARABEL").certificate.objective
     assert 1 / (game.lower * group_kernels(program).scale) == pytest.approx(optimum, rel=2e-8)
@@ -414,17 +428,17 @@ def test_leaving_samples_out_near_the_end_changes_nothing_but_the_cost(sizes: Si
 
 
 def test_support_vectors_left_out_by_mistake_are_taken_back(
-    monkeypatch: pytest.MonkeyPatch, sizes: Sizes
+    monkeypatch: pytest.MonkeyPatch, kept: list[int]
 ) -> None:
     program = gln_program(*random_gln(300, 12, 3, 2), 2)
     whole = play(group_kernels(program), Settings(tol=1e-9))
     # Half way, with a threshold far too low, most support vectors are thrown out.
     for name, value in {"SETTLED": 10.0, "DISTANT": 1e-3, "WORTHWHILE": 0.99}.items():
         monkeypatch.setattr(game_module, name, value)
-    before = len(sizes("interior.game"))
+    kept.clear()
     game = play(group_kernels(program), Settings(tol=1e-9))
     support = int((whole.dual.lam > 1e-6 * whole.dual.lam.max()).sum())
-    assert sizes("interior.game")[before] < support
+    assert kept[0] < support
     assert game.gap <= 1e-9
     assert game.lower == pytest.approx(whole.lower, rel=2e-9)
 
@@ -432,7 +446,7 @@ def test_support_vectors_left_out_by_mistake_are_taken_back(
 def test_a_worse_point_does_not_replace_the_best_bounds_of_a_game() -> None:
     kernels = group_kernels(GAMES["gln"].program)
     best, worse = play(kernels, Settings()), some_iterate(kernels)
-    alone = _bounds(worse)
+    alone = Game(kernels).bounds(worse)
     kept = best.better(replace(alone, iterations=99))
     assert kept.iterations == 99 and (kept.lower, kept.upper) == (best.lower, best.upper)
     assert kept.primal is best.primal and kept.dual is best.dual

@@ -38,7 +38,7 @@ from ...norms.balls import (
     linearised,
 )
 from ...numerics.arrays import cholesky_solve, symmetric_product
-from ...numerics.central_path import Best, Lengths, System, Watch, follow
+from ...numerics.central_path import Best, Lengths, Path, System, Watch, follow_path
 from ...numerics.memory import require_memory
 from ...numerics.step_length import longest_step, symmetric
 from ...numerics.summation import TINY
@@ -132,7 +132,7 @@ _Target = tuple[Floats, Floats]
 """Products of s and lam, and the right-hand side of the multiplier."""
 
 
-class _Game:
+class _Game(Path[_Point, _Point]):
     """A program on flat coefficients, with what the loop asks of it."""
 
     def __init__(self, program: NormProgram, by_coefficients: bool = False) -> None:
@@ -270,12 +270,25 @@ class _Game:
     def adjoint(self, lam: Floats) -> Floats:
         return self.image.adjoint(lam).ravel()
 
-    def taken(self, rows: np.ndarray) -> _Game:
-        """Game of the margins of these indices alone."""
+    def system(self, point: _Point) -> _GameSystem:
+        """Newton's system at a point, in the unknowns that suit the game."""
+        if isinstance(point.cone, Tilted):
+            return _TiltedSystem(self, point, point.cone)
+        if self.largest and self.in_margins:
+            return _BoxSystem(self, point, point.cone)
+        kind = _MarginSystem if self.in_margins else _CoefficientSystem
+        return kind(self, point, point.cone)
+
+    def near(self, point: _Point, gap: float) -> np.ndarray | None:
+        if gap >= CLOSE or not self.leaves_out:
+            return None
+        near = point.lam * abs(point.gamma) > DISTANT * point.lam.max() * point.s
+        return np.flatnonzero(near) if np.mean(near) <= WORTHWHILE else None
+
+    def part(self, rows: np.ndarray) -> _Game:
         return _Game(replace(self.program, image=self.program.image.taken(rows)))
 
     def restricted(self, point: _Point, rows: np.ndarray) -> _Point:
-        """Point of a game of these margins, made from one of more."""
         found = replace(point, s=point.s[rows], lam=point.lam[rows])
         if self.largest:  # the next step finds the dual point anew
             return found
@@ -284,8 +297,6 @@ class _Game:
         return replace(found, cone=replace(point.cone, C=C, t=t))
 
     def with_all(self, best: Best[_Point], rows: np.ndarray) -> Best[_Point]:
-        """Bounds that the best points of a game of these margins give for all."""
-
         def whole(point: _Point) -> _Point:
             lam = np.zeros(self.image.n_rows)
             lam[rows] = point.lam
@@ -409,51 +420,12 @@ def _point(game: _Game, best: Best[_Point]) -> NormPoint:
 
 
 def _followed(game: _Game, settings: Settings) -> Best[_Point]:
-    """Return the best points on the central path of a game.
-
-    Margins that the path leaves behind are left out as it nears its end. If one of them then
-    violates what was found without it, the path goes on with all.
-    """
+    """Return the best points on the central path of a game."""
     # Charges take half of the tolerance.
-    run = partial(Watch[_Point], enough=settings.tol / 2, patience=PATIENCE)
-    watch = run(game.bounds, progress=settings.progress)
-    limit, near = settings.max_iterations or ITERATIONS, None
-
-    def goes_on(point: _Point, done: int) -> bool:
-        nonlocal near
-        more = watch(point, done)
-        if more and game.leaves_out and watch.best.gap < CLOSE:
-            near = _near(point)
-        return more and near is None
-
-    point = follow(game.start(), partial(_system, game), goes_on, limit=limit)
-    if near is None:
-        return watch.best
-    part = game.taken(near)
-    done = watch.best.iterations
-    log.debug("%d of %d margins are near", len(near), len(point.s))
-    inner = run(part.bounds, progress=settings.progress, before=done)
-    follow(part.restricted(point, near), partial(_system, part), inner, limit=limit - done)
-    best = watch.best.better(game.with_all(inner.best, near))
-    watch = run(game.bounds, progress=settings.progress, best=best, before=best.iterations)
-    follow(point, partial(_system, game), watch, limit=limit - best.iterations)
-    return watch.best
-
-
-def _near(point: _Point) -> np.ndarray | None:
-    """Indices of the margins that may still be least, None where they are nearly all."""
-    near = point.lam * abs(point.gamma) > DISTANT * point.lam.max() * point.s
-    return np.flatnonzero(near) if np.mean(near) <= WORTHWHILE else None
-
-
-def _system(game: _Game, point: _Point) -> _GameSystem:
-    """Return Newton's system at a point, in the unknowns that suit the game."""
-    if isinstance(point.cone, Tilted):
-        return _TiltedSystem(game, point, point.cone)
-    if game.largest and game.in_margins:
-        return _BoxSystem(game, point, point.cone)
-    kind = _MarginSystem if game.in_margins else _CoefficientSystem
-    return kind(game, point, point.cone)
+    run = partial(
+        Watch[_Point], enough=settings.tol / 2, patience=PATIENCE, progress=settings.progress
+    )
+    return follow_path(game, game.start(), run, limit=settings.max_iterations or ITERATIONS)
 
 
 class _GameSystem(System[_Point, _Target, _Point]):
