@@ -443,6 +443,14 @@ def test_support_vectors_left_out_by_mistake_are_taken_back(
     assert game.lower == pytest.approx(whole.lower, rel=2e-9)
 
 
+def test_a_game_ends_where_products_know_no_more() -> None:
+    # Two nearly opposite samples: gamma is 1e-9 of their size, below the root of rounding.
+    X = np.array([[1.0, 1e-9], [1.0, -1e-9]])
+    program = linear_program(X, np.array([1.0, -1.0]))
+    game = play(group_kernels(program), Settings(tol=1e-9))
+    assert game.iterations == 0 and game.gap > 1e-9
+
+
 def test_a_worse_point_does_not_replace_the_best_bounds_of_a_game() -> None:
     kernels = group_kernels(GAMES["gln"].program)
     best, worse = play(kernels, Settings()), some_iterate(kernels)
