@@ -13,6 +13,7 @@ from implicit_bias.autoencoders import (
     plot_gaussian_mae,
     train_gaussian_mae,
 )
+from tests.long import some_of
 
 ENTROPY = 0.5 * math.log(2 * math.pi * math.e)
 
@@ -111,7 +112,9 @@ def test_without_a_penalty_every_correlation_reaches_the_largest_elbo() -> None:
         assert GaussianMAE(rho, s, rho, s).elbo == pytest.approx(-1.418939, abs=1e-6)
 
 
-@pytest.mark.parametrize(("information", "sign"), [(0.1, 1), (0.5, -1), (2.0, 1)])
+@pytest.mark.parametrize(
+    ("information", "sign"), some_of([(0.5, -1), (0.1, 1), (2.0, 1)], one_in=3)
+)
 def test_training_comes_to_the_closed_form_up_to_its_sign(information, sign) -> None:
     start = GaussianMAE(0.2 * sign, 0.8, 0.2 * sign, 0.8)
     run = train_gaussian_mae(information, n_steps=800, start=start)

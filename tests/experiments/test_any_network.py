@@ -84,6 +84,7 @@ def test_a_network_with_biases_nears_the_kkt_point_of_the_one_without_the_last(
     assert full.ratio_bound > {30.0: 0.98, 300.0: 0.998}[level]
 
 
+@pytest.mark.long
 def test_the_command_takes_the_steps_that_are_written_out(by_hand) -> None:
     # Sums in another order tip steps at kinks, by less than a percent from 95 on.
     run = any_network.RUNS["2-16-1"]

@@ -175,6 +175,7 @@ def test_units_must_fit_each_other() -> None:
         extrapolate(U, 1 - U, upper=1.0, dual_norms=[1, 1], unit_norms=[1, 1, 1])
 
 
+@pytest.mark.long
 def test_later_ratios_of_gated_networks_lie_in_the_bars_of_their_beginnings() -> None:
     held, widths = [], []
     settings = TrainingSettings(

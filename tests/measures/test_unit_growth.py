@@ -31,6 +31,7 @@ from implicit_bias.dynamics import (
     unit_growth,
 )
 from implicit_bias.limits import FReLULimit
+from tests.long import some_of
 
 Array = NDArray[np.float64]
 START = 20.0
@@ -207,7 +208,7 @@ def test_a_run_measures_its_own_clock() -> None:
         assert 3 * 10 ** (1.25 * steps) == pytest.approx(arrival.log_inverse_loss)
 
 
-@pytest.mark.parametrize("trainer", ["normalised", "momentum"])
+@pytest.mark.parametrize("trainer", some_of(["momentum", "normalised"], one_in=2))
 def test_a_pace_foretells_the_steps_of_a_run_five_times_longer(trainer) -> None:
     pair = Pair(1.0, 0.02)
     network = pair.network(1.0)

@@ -66,7 +66,6 @@ def recognised(network, inputs=X, gates=None):
         (perceptron(D, 5), X, None, Form.TWO_LAYER_RELU),
         (perceptron(D, 5, bias=True, last_bias=False), X, None, Form.TWO_LAYER_RELU),
         (TransposedReLU(D, 5), X, None, Form.TWO_LAYER_RELU),
-        (torch.compile(perceptron(D, 5)), X, None, Form.TWO_LAYER_RELU),
         (perceptron(D, 5, 4), X, None, Form.DEEP_RELU),
         (perceptron(D, 5, act=nn.LeakyReLU), X, None, Form.TWO_LAYER_RELU),
         (perceptron(D, 5, 4, act=nn.LeakyReLU), X, None, Form.DEEP_RELU),
@@ -78,6 +77,10 @@ def recognised(network, inputs=X, gates=None):
 )  # fmt: skip
 def test_the_form_is_recognised_whatever_the_class(network, inputs, gates, form) -> None:
     assert recognised(network, inputs, gates).form is form
+
+
+def test_a_compiled_network_has_the_form_of_its_module() -> None:
+    assert recognised(torch.compile(perceptron(D, 5))).form is Form.TWO_LAYER_RELU
 
 
 class Kernels(nn.Module):

@@ -20,6 +20,7 @@ from implicit_bias.training import (
     place_data,
 )
 from tests.commands import home
+from tests.long import some_of
 
 N, D, H, C = 40, 6, 5, 2
 RNG = np.random.default_rng(4)
@@ -92,7 +93,7 @@ def test_steps_are_taken_where_no_number_can_be_read(trainer) -> None:
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("several", some_of([True, False], one_in=2))
 def test_blocks_of_steps_end_where_single_steps_do_to_the_bit(momentum, several) -> None:
     results, counts = [], []
     for ahead in (False, True):

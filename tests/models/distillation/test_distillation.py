@@ -23,6 +23,7 @@ from implicit_bias.models.distillation import (
     polynomial_tail,
 )
 from tests.commands import home
+from tests.long import some_of
 
 Floats = NDArray[np.float64]
 RNG = np.random.default_rng(3)
@@ -138,7 +139,7 @@ def random_student(
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
-@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("depth", some_of([3, 1, 2], one_in=3))
 @pytest.mark.parametrize(
     ("n", "outside"),
     [(D, 0.0), (D + 1, 0.0), (30, 0.0), (3, 0.0), (3, 1e-12), (3, 1e-9), (5, 1e-4), (5, 1.0)],

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from implicit_bias import GLN, NotCertified, Sample, TrainingSettings, compare, solve_gln_svm, train
 from implicit_bias.limits import ContextPredictor, GLNLimit
 from implicit_bias.programs import SVMGLN
+from tests.long import some_of
 from tests.oracles import RAYS_ZETA, A, B, quadrants, quadrants_zeta, rays
 from tests.problems import gln_construction
 
@@ -317,7 +318,7 @@ def descend(
 
 
 @pytest.mark.parametrize("upper_widths", [(), (3,)], ids=["two layers", "three layers"])
-@pytest.mark.parametrize("name", ["quadrants", "rays"])
+@pytest.mark.parametrize("name", some_of(["quadrants", "rays"], one_in=2))
 def test_a_trained_network_comes_to_the_closed_form_limit_at_any_depth(name, upper_widths) -> None:
     parts, zeta = CLOSED_FORMS[name]
     limit = solve_gln_svm(*parts).require()

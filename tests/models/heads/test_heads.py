@@ -29,6 +29,7 @@ from implicit_bias.models.heads import (
     exits_loss,
 )
 from implicit_bias.programs import JointMargin
+from tests.long import some_of
 
 
 def problem(n, d, k=3, seed=0):
@@ -186,7 +187,7 @@ def test_the_error_bound_holds_and_is_not_vacuous() -> None:
     assert distance_bound(1.0, 0.0, 1.0) == math.inf == distance_bound(2.0, 1.0, 1.0)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize("share", some_of([0.5, 0.0], one_in=2))
 @pytest.mark.parametrize(("n", "d"), [(8, 20), (40, 5)])
 def test_training_comes_to_the_predicted_heads_of_all_exits(n, d, share) -> None:
     phi, labels, teacher = problem(n, d)
