@@ -1084,7 +1084,7 @@ def test_random_programs_of_fixed_outer_layers() -> None:
          f"none differs by more than {certified.difference.max():.1e} from")  # fmt: skip
 
 
-def test_goals_that_a_busy_host_missed() -> None:
+def test_goals_that_a_slower_day_missed() -> None:
     whole = goals.RESULTS / "whole_run"
 
     def table(name: str) -> pd.DataFrame:
