@@ -55,13 +55,13 @@ def programs(data_dir: Path | None) -> dict[str, Call]:
     families = dict[str, Growth]()
     for growth in GROWTHS:
         families.setdefault(growth.family, growth)
-    seconds = {
+    of_families = {
         f"{one.family} {one.held}, {one.letter} = {one.values[1]}": one.made(
             data_dir, one.values[1]
         )
         for one in families.values()
     }
-    return of_images | seconds
+    return of_images | of_families
 
 
 def run_threads(
